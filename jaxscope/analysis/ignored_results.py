@@ -105,7 +105,7 @@ def _lost_statistics(found: Syntax) -> list[Ignored]:
     """Return the statements ``y, updates = model.apply(..., mutable=["batch_stats"])`` after which nothing
     reads ``updates``, also if a loss function returns them to the function around it."""
     functions = [b for b in found.blocks if isinstance(b, FUNCTION)]
-    lost = []
+    lost: list[Ignored] = []
     for statement in ast.walk(found.tree):
         name = _statistics(statement) if isinstance(statement, ast.Assign) else None
         if name is None or not isinstance(statement, ast.Assign):
@@ -122,10 +122,24 @@ def _lost_statistics(found: Syntax) -> list[Ignored]:
         again = [n for n in uses if n not in inside and isinstance(n.ctx, ast.Store)]
         if len(reads) == len(passed_on) and (not passed_on or (own is not outer and again)):
             call = statement.value.func if isinstance(statement.value, ast.Call) else statement.value
-            lost.append(
-                Ignored(own.name, statement.lineno, f"{_short(call)}(...)", "statistics", name, False)
-            )
-    return lost
+            one = Ignored(own.name, statement.lineno, f"{_short(call)}(...)", "statistics", name, False)
+            lost.append(one)
+        else:
+            return []  # the program keeps the statistics of another call, and may leave these out on purpose
+    return lost if _evaluates_with_statistics(found) else []
+
+
+def _evaluates_with_statistics(found: Syntax) -> bool:
+    """Return whether the program may use the batch statistics: ``use_running_average`` is not False in all
+    calls that have it."""
+    given = [
+        k.value
+        for calls in found.calls.values()
+        for c in calls
+        for k in c.keywords
+        if k.arg == "use_running_average"
+    ]
+    return not given or any(not isinstance(v, ast.Constant) or v.value is not False for v in given)
 
 
 def _statistics(statement: ast.Assign) -> str | None:

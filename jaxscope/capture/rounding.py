@@ -12,6 +12,8 @@ import numpy as np
 
 ROWS, COLUMNS = 1000, 8  # the part of an array that is examined
 FEWEST = 20  # numbers or pairs that are examined
+FAR = 4  # times the range of the numbers: how far from 0 the largest is, if differences may be lost
+ROUNDING = 2.0**-44  # of a number: smaller differences are rounding errors of float64
 SMALLER = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 
@@ -33,6 +35,15 @@ def lost(values: Any, dtype: str) -> float | None:
         small = part.astype(dtype)
     if values.dtype.kind != "f":
         return float((small != part).mean()) if part.size >= FEWEST else None
-    differ = (part[1:] != part[:-1]) & np.isfinite(part[1:]) & np.isfinite(part[:-1])
+    # Values that begin near 0, such as a schedule, keep all differences that matter: only those far from 0,
+    # such as timestamps, lose them. A difference in the last bits of a float64 is a rounding error.
+    rows = slice(None, None, max(1, len(values) // ROWS))
+    spread = values[(rows, *between, slice(COLUMNS))[: values.ndim]]
+    with np.errstate(all="ignore"):
+        spread = np.where(spread == 0, np.nan, spread)  # zeros are often padding
+        span = np.fmax.reduce(spread) - np.fmin.reduce(spread)
+        far = np.fmax.reduce(np.abs(spread)) > FAR * span
+        gaps = np.abs(part[1:] - part[:-1]) > ROUNDING * np.abs(part[1:])
+    differ = gaps & far & np.isfinite(part[1:]) & np.isfinite(part[:-1])
     count = int(differ.sum())
     return float((differ & (small[1:] == small[:-1])).sum()) / count if count >= FEWEST else None

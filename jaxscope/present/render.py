@@ -40,7 +40,7 @@ def text(value: Field) -> str:
         case Seconds():
             return seconds(value.seconds)
         case Percent():
-            return f"{value.share:.0%}"
+            return "less than 1%" if 0 < value.share < 0.005 else f"{value.share:.0%}"
         case Count():
             return count(value.n, value.one, value.many)
         case Names():

@@ -14,7 +14,7 @@ from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import last_name, syntax
-from jaxscope.model import line_times, sources
+from jaxscope.model import line_times, sources, transfers
 from jaxscope.model.line_times import Loop
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
@@ -163,7 +163,10 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         else:
             fix = root_cause.with_inner_loop(fix, line_times.inner_loop(run, loop, INNER))
     else:
-        text, fix = message("python-in-loop", **fields), Fix(message("fix-python-in-loop"), "prefetch")
+        text, name = message("python-in-loop", **fields), _needed_next(run, loop)
+        fix = Fix(message("fix-python-in-loop"), "prefetch")
+        if name is not None:
+            fix = Fix(message("fix-python-for-next", name=name), "batch", {"name": name})
     return Finding(
         code=code,
         severity=WARNING if share >= much else NOTE,
@@ -176,9 +179,24 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         ],
         fix=fix,
         seconds=loop.seconds,
+        at_most=code == "JX606",  # the device may compute meanwhile
         subject=subject(code, loop.line),
         timed=True,
     )
+
+
+def _needed_next(run: Run, loop: Loop) -> str | None:
+    """Return the variable that Python code in ``loop`` computes from a value of the device, and that the next
+    iteration needs; None if there is none, so that the data may be prepared before."""
+    for t in transfers.transfers(run):
+        at = t.source
+        if at is None or t.direction != transfers.TO_HOST or at.file != loop.line.file:
+            continue
+        if loop.line.line <= at.line <= loop.last:
+            name = loop_calls.reaches_next_iteration(sources.of(run)(at.file), at.line)
+            if name is not None:
+                return name
+    return None
 
 
 def _most_of(lines: Sequence[tuple[Frame, float]]) -> list[Frame]:

@@ -20,6 +20,7 @@ from jaxscope.analysis.loop_calls import (
 )
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.rewrap_site import (
+    Syntax,
     depends_on_a_condition,
     ends_the_loop,
     in_a_loop,
@@ -437,9 +438,35 @@ def _rows_of_copy(run: Run, t: Transfer) -> str | None:
     ]
     for n in ast.walk(found.tree) if copies else ():
         if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Call) and n.value in copies:
+            parts = n.slice.elts if isinstance(n.slice, ast.Tuple) else [n.slice]
+            if not any(_leaves_out(part) and not _is_permutation(found, part) for part in parts):
+                continue  # ``[..., None]``, ``[::-1]`` and ``[rng.permutation(n)]`` read the whole array
             part = ast.Subscript(n.value.args[0], n.slice, ast.Load())
             return ast.unparse(ast.Call(n.value.func, [part, *n.value.args[1:]], n.value.keywords))
     return None
+
+
+def _leaves_out(index: ast.expr) -> bool:
+    """Return whether ``index``, between the brackets of a subscript, may leave out a part of the array: an
+    index, indices or a mask, or a slice with a bound."""
+    if isinstance(index, ast.Slice):
+        forwards = index.step is not None and not isinstance(index.step, ast.UnaryOp)
+        return index.lower is not None or index.upper is not None or forwards
+    return not isinstance(index, ast.Constant) or isinstance(index.value, int)
+
+
+def _is_permutation(found: Syntax, index: ast.expr) -> bool:
+    """Return whether ``index`` is a permutation of all indices, or a variable to which the program assigns
+    one."""
+    if isinstance(index, ast.Call):
+        return last_name(index.func) == "permutation"
+    return isinstance(index, ast.Name) and any(
+        isinstance(n, ast.Assign)
+        and any(isinstance(t, ast.Name) and t.id == index.id for t in n.targets)
+        and isinstance(n.value, ast.Call)
+        and last_name(n.value.func) == "permutation"
+        for n in ast.walk(found.tree)
+    )
 
 
 def _what(t: Transfer) -> str:

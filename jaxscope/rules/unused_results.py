@@ -25,7 +25,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Message, Names, Percent, message
 
 FEW = 0.25  # share of an array's rows: more than that is worth keeping as one array
-MUCH = 0.2  # share of the operations in a program's loops: less unread work is not reported
+MUCH = 0.2  # share of the operations of a program: less unread work is not reported
 
 
 @rule("JX514", "unused-results", WARNING)

@@ -120,7 +120,12 @@ def direct(model, variables, x):
     ("used", "name", "mutable", "lines"),
     [
         ("", "new", "['batch_stats']", [4, 10]),
-        (".replace(batch_stats=updates['batch_stats'])", "new", "('batch_stats', 'losses')", [10]),
+        (
+            ".replace(batch_stats=updates['batch_stats'])",
+            "new",
+            "('batch_stats', 'losses')",
+            [],
+        ),  # one pass keeps them
         ("", "_", "['batch_stats']", [4]),
         ("", "new", "['intermediates']", [4]),
     ],
@@ -128,6 +133,13 @@ def direct(model, variables, x):
 def test_batch_statistics_that_nothing_reads_are_found(used, name, mutable, lines):
     source = LOST.replace("{used}", used).replace("{name}", name).replace("{mutable}", mutable)
     assert sorted(i.line for i in find(source) if i.kind == "statistics") == lines
+
+
+def test_batch_statistics_that_no_call_uses_are_not_lost():
+    source = LOST.replace("{used}", "").replace("{name}", "new").replace("{mutable}", "['batch_stats']")
+    for given, lines in (("False", []), ("not train", [4, 10])):
+        text = source + f"\nnorm = nn.BatchNorm(use_running_average={given})\n"
+        assert sorted(i.line for i in find(text) if i.kind == "statistics") == lines
 
 
 def test_batch_statistics_that_are_returned_are_not_lost():

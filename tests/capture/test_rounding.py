@@ -17,9 +17,13 @@ class Mine(np.ndarray):
     ("values", "dtype", "share"),
     [
         (TIMES, "float32", 0.5),
-        (np.stack([WHOLE * 1.0, TIMES], axis=1), "float32", 0.25),
-        (TIMES - TIMES[0], "float32", 0.0),
-        (np.random.default_rng(0).normal(size=(500, 3)), "float32", 0.0),
+        (np.stack([WHOLE * 1.0, TIMES], axis=1), "float32", 0.5),  # of the second column
+        (1.7e9 + WHOLE * 300.0, "float32", 0.0),
+        (np.where(WHOLE > 2500, 0.0, TIMES), "float32", 0.5),  # padded
+        (TIMES - TIMES[0], "float32", None),  # not far from 0
+        (0.05 * (1 + np.cos(np.pi * np.arange(200_000) / 200_000)), "float32", None),  # a schedule
+        (1.0 + (WHOLE % 3) * 2.0**-52, "float32", None),  # rounding errors
+        (np.random.default_rng(0).normal(size=(500, 3)), "float32", None),
         (np.full(500, np.pi), "float32", None),  # no two neighbors differ
         (np.where(WHOLE % 2, np.nan, np.inf), "float32", None),
         (WHOLE + 2**31 - 500, "int32", 0.5),
@@ -40,9 +44,8 @@ def test_the_share_of_lost_differences(values, dtype, share):
 
 
 def test_only_a_part_of_a_large_array_is_examined():
-    large = np.zeros((ROWS + 100, COLUMNS + 2))
-    large[:ROWS, :COLUMNS] = np.arange(ROWS)[:, None]
-    large[ROWS:] = TIMES[:100, None]
+    large = np.broadcast_to(TIMES[: ROWS + 100, None], (ROWS + 100, COLUMNS + 2)).copy()
+    large[:ROWS, :COLUMNS] = 1.7e9 + 300.0 * np.arange(ROWS)[:, None]
     assert lost(large, "float32") == 0.0
 
 

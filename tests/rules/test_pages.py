@@ -171,7 +171,7 @@ STATED = {
         f"at least {NOTED} of the memory of a device",
         f"at most {share(unused_results.FEW)} of the elements along the first axis",
         f"the function itself reads at most {share(stacked_results.READ)}",
-        f"at least {share(unused_results.MUCH)} of the operations in the function's loops",
+        f"at least {share(unused_results.MUCH)} of the function's operations",
     ),
     "JX515": (
         f"at least {share(repeated_products.SHARE)} of their operations",

@@ -8,6 +8,7 @@ import msgspec
 
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.stablehlo import work
+from jaxscope.analysis.stablehlo.executions import Executions
 from jaxscope.analysis.stablehlo.module import CALLS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.analysis.stablehlo.values import Value
@@ -22,9 +23,10 @@ class ArgumentWork(msgspec.Struct, frozen=True):
     Attributes:
       arguments: the names of the arguments, each without the path to an array in it: ``params``. Empty if the
         operations depend on constants alone.
-      operations: the number of operations. The body of a loop is counted for one iteration.
+      operations: the number of operations in one call. If the number of a loop's iterations is unknown, its
+        body is counted once.
       decompositions: how many of ``operations`` are in matrix decompositions outside loops.
-      in_loop: whether some of these operations are in loops, so that there are more.
+      in_loop: whether some of these operations are in loops.
       lines: lines of the user's code with the most of these operations, at most three.
     """
 
@@ -49,6 +51,7 @@ def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[A
     if main is None or None in names or not 0 < len(known) <= MOST_ARGUMENTS:
         return []
     masks = _masks(module, sources, [1 << known.index(name) for name in names if name is not None])
+    executions = Executions(module, sources)
     sums: dict[int, list[int]] = {}
     lines: dict[int, dict[Frame, int]] = {}
     for index, op in enumerate(module.ops):
@@ -56,6 +59,8 @@ def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[A
         n = times * work.operations(op) if times else 0
         if not n:
             continue
+        if sources.in_loop(index) and (executed := executions.of(index)) is not None:
+            n = executed * work.operations(op)
         row = sums.setdefault(masks[index], [0, 0, 0])
         row[0] += n
         row[2] += n if work.decomposes(op) and not sources.in_loop(index) else 0

@@ -30,6 +30,7 @@ LENGTH, FULL = "transform-length", "full-decomposition"
 DOT = "stablehlo.dot_general"
 SINGULAR = re.compile(r"gesdd|gesvd", re.I)  # LAPACK, cuSOLVER: singular value decompositions
 SOLVES = re.compile(r"getrf|potrf", re.I)  # LAPACK, cuSOLVER: they factor the matrix of linear equations
+_BOUNDS = re.compile(r"(\d+):(\d+)(?::\d+)?")  # of one dimension of a slice
 FORMS = frozenset(
     {DOT, broadcast_sums.SUM, "stablehlo.fft", "stablehlo.convolution", "stablehlo.add"}
     | {"stablehlo.custom_call", powers.POWER}
@@ -255,7 +256,8 @@ class _Search:
         """Return [(FULL, operations, operations without the further vectors)] if the singular value
         decomposition at ``index`` computes a square matrix of vectors, although the decomposed matrix is not
         square, and slices read no more of it than would be computed without ``full_matrices``; else an empty
-        list. The ratio is that of Golub and Van Loan, Matrix Computations, section 8.6 (R-SVD)."""
+        list. The vectors behind these, such as those of the null space, count as used. The ratio is that of
+        Golub and Van Loan, Matrix Computations, section 8.6 (R-SVD)."""
         op = self.ops[index]
         shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
         short, long = sorted(shape[-2:])
@@ -276,7 +278,7 @@ class _Search:
                 left += [reader for reader, _ in after]
             elif one.name == "stablehlo.select":  # JAX's NaN if the decomposition failed
                 left += self._readers(user)
-            elif one.name in SLICES:
+            elif one.name == "stablehlo.slice" and _first(one, -1 if shape[-2] == long else -2, short):
                 read += types.tensor(one.outputs[0]).elements or 0
             else:
                 return []
@@ -292,21 +294,17 @@ class _Search:
         lengths = work.sizes(work.LENGTHS, op.detail)
         if not lengths or max(map(_largest_factor, lengths)) < PRIME:
             return []
-        shape = tuple(lengths)
-        padded = any(
-            o.name == "stablehlo.pad"
-            and o.inputs[:1] != o.outputs
-            and (types.tensor(o.outputs[0]).shape or ())[-len(shape) :] == shape
-            for o in self.ops
-        )
-        back = any(
-            o.name == "stablehlo.fft"
-            and _INVERSE.search(o.detail)
-            and work.sizes(work.LENGTHS, o.detail) == lengths
-            for o in self.ops
-        )
+        shape, forward, back, padded = tuple(lengths), 0, 0, 0
+        for o in self.ops:
+            times = self.sources.times[o.function]
+            if o.name == "stablehlo.fft" and work.sizes(work.LENGTHS, o.detail) == lengths:
+                inverse = _INVERSE.search(o.detail) is not None
+                forward, back = forward + times * (not inverse), back + times * inverse
+            elif o.name == "stablehlo.pad" and o.inputs[:1] != o.outputs:
+                padded += times * ((types.tensor(o.outputs[0]).shape or ())[-len(shape) :] == shape)
+        # A signal that is not padded may be periodic: its length is given.
         whole = work.operations(op)
-        return [(LENGTH, SLOWER * whole, whole)] if padded and back else []
+        return [(LENGTH, SLOWER * whole, whole)] if back and padded >= forward > 0 else []
 
     def _transform(self, index: int) -> list[tuple[str, int, int]]:
         op = self.ops[index]
@@ -829,3 +827,9 @@ def _product(op: Op) -> _Product | None:
         ):
             return None
     return p
+
+
+def _first(op: Op, dimension: int, n: int) -> bool:
+    """Return whether the slice ``op`` reads only indices below ``n`` of ``dimension`` (-1: the last one)."""
+    bounds = _BOUNDS.findall(op.detail)
+    return len(bounds) >= -dimension and int(bounds[dimension][1]) <= n

@@ -46,11 +46,11 @@ class Executions:
             return self._of_function[op.function]
         if op.parent not in self._known:
             outside = self.of(op.parent)
-            times = self._iterations(op.parent)
+            times = self.iterations(op.parent)
             self._known[op.parent] = None if outside is None or times is None else outside * times
         return self._known[op.parent]
 
-    def _iterations(self, index: int) -> int | None:
+    def iterations(self, index: int) -> int | None:
         """Return how often the regions of the operation ``module.ops[index]`` run in one execution of the
         operation, or None if this is unknown."""
         op = self._module.ops[index]

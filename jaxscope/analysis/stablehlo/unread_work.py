@@ -7,17 +7,18 @@ reads (measured on a CPU with JAX 0.10 and 0.12: a simulation whose pair distrib
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from jaxscope.analysis.stablehlo import stacked_results, work
+from jaxscope.analysis.stablehlo.executions import Executions
 from jaxscope.analysis.stablehlo.flow import Flow
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
-SHARE = 0.1  # of the operations in loops: less is left out
+SHARE = 0.1  # of the operations of the program: less is left out
 LINES = 3
 
 
@@ -25,8 +26,8 @@ class UnreadWork(msgspec.Struct, frozen=True):
     """Work in the body of a loop whose results are read for few iterations.
 
     Attributes:
-      operations: the number of arithmetic operations of this work in one iteration.
-      share: the share of the operations in the program's loops that could be saved, from 0 to 1.
+      operations: the number of arithmetic operations of this work in one call of the program.
+      share: the share of the program's arithmetic operations that could be saved, from 0 to 1.
       read: the share of the stacked results that the program reads, from 0 to 1.
       source: the line of the user's code that calls the scan; None: unknown.
       read_at: a line of the user's code that reads the results; None: unknown.
@@ -49,16 +50,18 @@ def find(module: Module, sources: Sources) -> list[UnreadWork]:
         for loop, results in stacked_results.by_loop(module, sources).items()
         if (whole := {type: one for type, one in results.items() if one.whole})
     }
-    if not stacked:
+    executions = Executions(module, sources)
+    total = _total(module, sources, executions) if stacked else None
+    if not total:
         return []
-    shares, flow, found = work.Shares(module, sources), Flow(module), []
+    flow, found = Flow(module), []
     for loop, results in stacked.items():
-        unread = _Unread(flow, loop, results)
+        unread = _Unread(flow, executions, loop, {k for one in results.values() for k in one.results})
         counts = unread.counts()
-        operations = sum(counts.values())
+        operations = sum(counts.values()) if counts is not None else 0
         read = max(one.share for one in results.values())
-        of_loops = shares.of(unread.last, operations * sources.times[module.ops[loop].function])
-        if not operations or of_loops is None or of_loops * (1 - read) < SHARE:
+        share = operations * (1 - read) / total
+        if counts is None or share < SHARE:
             continue
         by_line: dict[Frame, int] = {}
         largest = max(results.values(), key=lambda one: one.bytes)
@@ -67,9 +70,23 @@ def find(module: Module, sources: Sources) -> list[UnreadWork]:
             if frame is not None and n:
                 by_line[frame] = by_line.get(frame, 0) + n
         lines = tuple(sorted(by_line, key=lambda f: -by_line[f])[:LINES])
-        share = of_loops * (1 - read)
         found.append(UnreadWork(operations, share, read, largest.source, largest.read_at, lines))
     return sorted(found, key=lambda u: -u.share)
+
+
+def _total(module: Module, sources: Sources, executions: Executions) -> int | None:
+    """Return the number of arithmetic operations of one call of the program, or None if it has a loop with an
+    unknown number of iterations. Operations in branches count as if all branches ran once."""
+    total = 0
+    for index, op in enumerate(module.ops):
+        times = sources.times[op.function]
+        if not times:
+            continue
+        if op.name in LOOPS and executions.iterations(index) is None:
+            return None
+        executed = executions.of(index)
+        total += (times if executed is None else executed) * work.operations(op)
+    return total
 
 
 class _Unread:
@@ -79,35 +96,38 @@ class _Unread:
       last: the index of the ``return`` of the loop's body.
     """
 
-    def __init__(self, flow: Flow, loop: int, types: Iterable[str]) -> None:
-        self._flow, self._ops = flow, flow.module.ops
+    def __init__(self, flow: Flow, executions: Executions, loop: int, left_out: Collection[int]) -> None:
+        self._flow, self._ops, self._executions = flow, flow.module.ops, executions
         self._loop = loop
         inside = [i for i in range(loop + 1, self._end(loop)) if self._ops[i].parent == loop]
         self.last = max(inside, default=loop)
         self._body = [i for i in inside if self._ops[i].block == self._ops[self.last].block]
         self._needed = set[int]()
         self._waiting: list[tuple[int, int]] = []  # (operation, number of the result that is needed)
-        left_out = set(types)
         for index in inside:
             if index not in self._body:  # the condition of the loop
                 self._need(index)
-        end, outputs = self._ops[self.last], self._ops[loop].outputs
         for n, operand, pick in self._operands(self.last):
-            if operand >= 0 and (len(outputs) != len(end.inputs) or outputs[n] not in left_out):
+            if operand >= 0 and n not in left_out:
                 self._waiting.append((operand, pick))
         for index in self._body:
             if not self._ops[index].results and index != self.last:
                 self._need(index)
         self._follow()
 
-    def counts(self) -> dict[int, int]:
+    def counts(self) -> dict[int, int] | None:
         """Return the number of arithmetic operations of each operation that is not needed: index -> number,
-        in one iteration. Operations in functions that the body calls are included."""
+        in one call of the program. Operations in functions that the body calls are included. None if it is
+        unknown how often the body runs."""
+        times = self._executions.of(self.last)
+        if times is None:
+            return None
         found: dict[int, int] = {}
-        self._count(self._body, found, 0)
+        self._count(self._body, found, times, 0)
         return found
 
-    def _count(self, indices: Iterable[int], found: dict[int, int], depth: int) -> None:
+    def _count(self, indices: Iterable[int], found: dict[int, int], times: int, depth: int) -> None:
+        """Add the operations ``indices`` that are not needed to ``found``, each ``times`` times."""
         for index in indices:
             op = self._ops[index]
             if index == self.last or stacked_results.is_write(op):
@@ -116,10 +136,11 @@ class _Unread:
             if callee is not None and depth < stacked_results.MOST:
                 function = self._flow.module.functions[callee]
                 own = [i for i in range(function.first, function.end) if self._ops[i].parent is None]
-                self._count(own, found, depth + 1)
+                self._count(own, found, times, depth + 1)
             elif index not in self._needed:
-                found[index] = found.get(index, 0) + work.operations(op)
-                self._count(self._nested_in(index), found, depth + 1)
+                found[index] = found.get(index, 0) + times * work.operations(op)
+                iterations = self._executions.iterations(index) or 1
+                self._count(self._nested_in(index), found, times * iterations, depth + 1)
 
     def _nested_in(self, index: int) -> list[int]:
         """Return the operations in the regions of the operation ``index`` if it is a loop. A reduction or a

@@ -63,8 +63,8 @@ TEMPLATES = {
         " the last iteration is in the carry"
     ),
     "work-not-read": (
-        "about {work} of the operations in the loops of {function}{lines} are for values that a scan"
-        " stacks in each iteration, and of which the function reads only {share}{line}"
+        "about {work} of the operations of {function}{lines} are for values that a scan stacks in each"
+        " iteration, and of which the function reads {share}{line}"
     ),
     "work-on-lines": " ({lines})",
     "fix-compute-what-is-read": (

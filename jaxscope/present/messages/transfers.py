@@ -125,6 +125,11 @@ TEMPLATES = {
         " the NumPy arrays to the device one at a time; NumPy joins them first, so that there is one copy"
     ),
     "time-of-line": "about {seconds} at this line",
+    "fix-python-for-next": (
+        "this code computes {name}, which the next call of the jitted function needs, so it cannot run"
+        " before. Use NumPy operations on whole arrays, or run several simulators at once, and call the"
+        " jitted function once for all of them. Plot, log or save less often"
+    ),
     "fix-python-in-loop": (
         "prepare the data of the next iteration in another thread or process while the device computes, with"
         " NumPy operations on whole arrays. Move array computations of this code into the jitted function,"

@@ -29,7 +29,7 @@ def simulate(position, velocity):
         position = position + 0.01 * velocity
         return (position, velocity), observe(position, velocity)
 
-    state, trace = jax.lax.scan(body, (position, velocity), length=STEPS)  # must: JX514 first ~ reads only 2%
+    state, trace = jax.lax.scan(body, (position, velocity), length=STEPS)  # must: JX514 first ~ reads 2%
     return state, jax.tree.map(lambda a: a[EVERY - 1 :: EVERY], trace)
 
 
