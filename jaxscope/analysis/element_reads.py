@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from jaxscope.analysis.loop_calls import names_read, names_set, root
 from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, SCOPES, last_name, syntax
 
+_LOADS = frozenset({"np.load", "numpy.load", "onp.load"})
 Call = tuple[str | None, int]  # the source of a call, None if it is not available, and its line
 _CONVERSIONS = frozenset({"float", "int", "bool", "complex", "item", "tolist"})
 _IN_ORDER = frozenset({"enumerate", "zip", "reversed"})
@@ -196,6 +197,32 @@ def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -
             if 0 <= at < len(call.args):
                 return _element_of(call.args[at], loops)
     return None
+
+
+def reads_archive(source: str | None, line: int) -> str | None:
+    """Return the variable with an archive of NumPy (an ``.npz`` file) of which an array is read on ``line``:
+    ``self.data`` for ``self.data["x"][rows]``, if the program has ``self.data = np.load(path)``. NumPy reads
+    the array from the file at each access. Return None if no archive is read there, or if the source is
+    unknown."""
+    found = syntax(source)
+    if found is None:
+        return None
+    opened = {
+        ast.unparse(t)
+        for n in ast.walk(found.tree)
+        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and ast.unparse(n.value.func) in _LOADS
+        for t in n.targets
+    }
+    reads = [n for n in ast.walk(found.tree) if isinstance(n, ast.Subscript)] if opened else []
+    # An archive has names of arrays as keys, an array in a ``.npy`` file has none.
+    archives = {
+        name
+        for n in reads
+        if isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str)
+        if (name := ast.unparse(n.value)) in opened
+    }
+    here = [n for n in reads if n.lineno <= line <= (n.end_lineno or n.lineno)]
+    return next((name for n in here if (name := ast.unparse(n.value)) in archives), None)
 
 
 def draws_one(text: str | None) -> bool:

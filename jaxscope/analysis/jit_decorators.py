@@ -185,15 +185,28 @@ def calls_transformed(source: str | None, line: int, names: frozenset[str]) -> b
 def index_with_mask(source: str | None, function: str) -> tuple[int, str] | None:
     """Return the first place in ``function`` that indexes an array with a condition, as (line, source of the
     index): ``x > 0`` in ``x.at[x > 0].set(0)``. Return None if there is none, or the source is unknown.
-    ``function`` is a qualified name."""
+    Conditions on variables that NumPy made are left out. ``function`` is a qualified name."""
     found = syntax(source)
     name = function.rpartition(".")[2]
     for block in found.blocks if found is not None else ():
         if isinstance(block, FUNCTION) and block.name == name:
             for n in ast.walk(block):
-                if isinstance(n, ast.Subscript) and _is_condition(n.slice):
+                if isinstance(n, ast.Subscript) and _is_condition(n.slice) and not _of_numpy(found, n.slice):
                     return n.lineno, ast.unparse(n.slice)
     return None
+
+
+def _of_numpy(found: Syntax | None, condition: ast.expr) -> bool:
+    """Return whether a variable in ``condition`` gets its value from a call of NumPy in this file."""
+    names = {n.id for n in ast.walk(condition) if isinstance(n, ast.Name)}
+    modules = names_of(found.imports, {"numpy"}) if found is not None else set[str]()
+    return any(
+        isinstance(n, ast.Assign)
+        and any(isinstance(t, ast.Name) and t.id in names for t in n.targets)
+        and isinstance(n.value, ast.Call)
+        and _root(n.value.func) in modules
+        for n in (ast.walk(found.tree) if found is not None else ())
+    )
 
 
 def _is_condition(node: ast.expr) -> bool:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import loop_calls
-from jaxscope.analysis.element_reads import draws_one
+from jaxscope.analysis.element_reads import draws_one, reads_archive
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
@@ -165,7 +165,10 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     else:
         text, name = message("python-in-loop", **fields), _needed_next(run, loop)
         fix = Fix(message("fix-python-in-loop"), "prefetch")
-        if name is not None:
+        archive = reads_archive(sources.of(run)(lines[0][0].file), lines[0][0].line)
+        if archive is not None:
+            fix = Fix(message("fix-read-archive-once", archive=archive), "read_once", {"archive": archive})
+        elif name is not None:
             fix = Fix(message("fix-python-for-next", name=name), "batch", {"name": name})
     return Finding(
         code=code,

@@ -57,3 +57,21 @@ def test_a_parameter_is_looked_up_in_the_call_of_its_function():
     assert element_reads.variable(SOURCE, 3, "x > 0", None) is None
     assert element_reads.variable(SOURCE, 3, "x > 0", (SOURCE, 12)) is None
     assert element_reads.variable(None, 3, "x > 0", None) is None
+
+
+ARCHIVE = """
+import numpy as np
+data = np.load("fields.npz")
+scale = data["scale"]
+rows = np.load("rows.npy")
+def batch(name, i):
+    return data[name][i] / scale
+def row(i):
+    return rows[i]
+"""
+
+
+@pytest.mark.parametrize(("line", "archive"), [(7, "data"), (4, "data"), (9, None), (5, None)])
+def test_an_array_that_is_read_from_an_archive_is_found(line, archive):
+    assert element_reads.reads_archive(ARCHIVE, line) == archive
+    assert element_reads.reads_archive(None, line) is None

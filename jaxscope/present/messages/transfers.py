@@ -125,6 +125,10 @@ TEMPLATES = {
         " the NumPy arrays to the device one at a time; NumPy joins them first, so that there is one copy"
     ),
     "time-of-line": "about {seconds} at this line",
+    "fix-read-archive-once": (
+        "{archive} is an archive of NumPy (.npz): each {archive}[name] reads the whole array from the"
+        " file again. Read the arrays once, before the loop: dict(numpy.load(...))"
+    ),
     "fix-python-for-next": (
         "this code computes {name}, which the next call of the jitted function needs, so it cannot run"
         " before. Use NumPy operations on whole arrays, or run several simulators at once, and call the"
