@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FAMILIES = {
-    "JX1": "Recompiles: why a call missed a cache",
+    "JX1": "Recompiles, and values that are wrong without an error",
     "JX2": "The shape of the program",
     "JX3": "Types and callbacks",
     "JX4": "Communication",

@@ -52,7 +52,7 @@ examples:
   jaxscope check --target v5e:16x16           check the programs that were compiled for v5e:16x16
   jaxscope check --output-format github       annotations on a pull request
   jaxscope check --output-format markdown     a table for a comment or a job's summary
-  jaxscope check --select JX1 --ignore JX107  recompiles, except those for static values
+  jaxscope check --select JX1 --ignore JX107  findings JX1.., except those for static values
   jaxscope run --check no-recompiles-after=2 train.py     record and check in one command
 """
 
