@@ -28,7 +28,7 @@ CLEAN, FAILED = 0, 1  # 2: wrong usage, an internal error, or an option that can
 FOR_PEOPLE = ("full", "concise")
 
 DESCRIPTION = """\
-Check a recorded run: no recompile after step N; limits on compilations, seconds, collectives and memory
+Check a recorded run: nothing compiled after step N; limits on compilations, seconds, collectives and memory
 ([tool.jaxscope.check] in pyproject.toml); a baseline, which is a file in your repository with figures of your
 compiled functions (jaxscope-baseline.json, if it exists). Without a limit or a baseline, the findings of the
 run are checked. A program always fails the check if it does not fit into the memory of a target for which it
@@ -39,9 +39,9 @@ Baselines from another JAX minor version, platform or device count are skipped w
 --strict).
 
 The exit code is 0 if all checks pass, 1 if one fails, 2 if the command line is wrong or an option cannot be
-checked in this run (the others are still checked). What is unknown is reported in a note. With --strict,
-notes count as failures, except findings that are reported because of measured seconds: another run may not
-have them.
+checked in this run (the others are still checked). What is unknown is a note, or an error if the recording is
+incomplete. With --strict, notes count as failures, except improvements, and findings that are reported
+because of measured seconds: another run may not have them.
 """
 EXAMPLES = """\
 examples:
@@ -112,7 +112,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
             metavar="JX...",
             type=_codes,
             action="extend",
-            help=f"{what}: codes or prefixes of codes",
+            help=f"{what}: codes, prefixes of codes, or names of rules",
         )
     parser.add_argument(
         "--output-format",

@@ -106,7 +106,7 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
         "--ir",
         choices=config.IR,
         help="which program texts (intermediate representations) of your functions to keep: stablehlo as"
-        " lowered, hlo as compiled (default: all; stats: no text, only figures)",
+        " lowered, hlo as compiled (default: all; stats: no text, only figures; none: neither)",
     )
     group.add_argument(
         "--step-function",
@@ -176,8 +176,8 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         action="append",
         metavar="TARGET",
         help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4 (two slices)."
-        " The script itself runs on as many simulated CPU devices as the target has (repeatable; jaxscope"
-        " targets lists all)",
+        " The script itself runs on as many simulated CPU devices as the target has (repeatable; 'jaxscope"
+        " targets' lists all accelerators)",
     )
     group.add_argument(
         "--wait-targets",
@@ -227,7 +227,8 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
         "--compare-ranks",
         action=argparse.BooleanOptionalAction,
         help="in a job of many processes (ranks), print a line as soon as ranks compile different programs,"
-        " or wait for a rank that does not run the same program (default: yes, for up to 256 ranks)",
+        " or as soon as ranks are waiting for one that does not run the same program (default: yes, for up"
+        " to 256 ranks)",
     )
     group.add_argument(
         "--ranks-patience",
