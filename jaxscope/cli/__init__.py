@@ -85,6 +85,7 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
     ],
 }
 FORMATS = ("--format", "--output-format")
+MEANT = {"watch": "view", "tui": "view", "record": "run"}  # other words for commands
 TAKES_A_PROGRAM = ("run", "launch", "try")
 HIDDEN = {"_follow": "run"}  # verb -> the module that adds it
 _MODULES = {verb: verb for group in VERBS.values() for verb, _, _ in group} | HIDDEN | {"try": "trial"}
@@ -223,7 +224,8 @@ def _instead(argv: list[str]) -> str:
     verbs = [v for v in _MODULES if v not in HIDDEN]
     if (word.startswith("-") and word[:2] in ("-m", "-c")) or word.endswith(".py"):
         return "to record it: jaxscope run " + " ".join(argv[:3])
-    near = difflib.get_close_matches(word.casefold(), verbs, 1, 0.5)
+    meant = MEANT.get(word.casefold())
+    near = [meant] if meant is not None else difflib.get_close_matches(word.casefold(), verbs, 1, 0.5)
     if not near:
         near = [v for v in verbs if v.startswith(word.casefold())][:1]
     return f"did you mean: jaxscope {near[0]}" if near else f"the commands are: {', '.join(verbs)}"

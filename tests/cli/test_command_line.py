@@ -469,3 +469,9 @@ def test_a_misspelled_option_of_jaxscope_is_no_option_of_the_program(jaxscope, t
     (tmp_path / "train.py").write_text("print('started')")
     code, out, err = jaxscope("run", "--quite", "train.py")
     assert (code, out) == (2, "") and "did you mean --quiet?" in err and "after the script" not in err
+
+
+@pytest.mark.parametrize(("word", "command"), [("watch", "view"), ("record", "run"), ("repotr", "report")])
+def test_another_word_for_a_command_leads_to_the_command(jaxscope, word, command):
+    code, _, err = jaxscope(word)
+    assert code == 2 and f"did you mean: jaxscope {command}\n" in err
