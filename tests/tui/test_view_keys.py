@@ -294,7 +294,7 @@ def test_a_finding_leads_to_its_evidence_and_can_be_hidden(typical):
     async def steps(pilot, app):
         await press(pilot, "6")
         text = screen(app)
-        assert "JX101" in text and "Evidence" in text and "Why is this bad?" in text
+        assert "JX101" in text and "Evidence" in text and "What it does" in text
         await press(pilot, "enter")
         assert app.current_mode == "functions"
         assert "≠ x" in screen(app)
