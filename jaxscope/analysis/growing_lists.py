@@ -1,12 +1,13 @@
-"""Find a loop that only adds to a list: it appends in some iterations and never removes. The functions
-examine the text of a Python file."""
+"""Find a loop that only adds to a list or an array: it appends in some iterations and never removes. The
+functions examine the text of a Python file."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Collection
+from typing import NamedTuple
 
-from jaxscope.analysis.rewrap_site import FUNCTION, own_nodes, spans, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, last_name, own_nodes, spans, syntax
 
 _ADDS = frozenset({"append", "extend"})
 
@@ -98,3 +99,49 @@ def _empties(statement: ast.Assign | ast.AnnAssign, name: str) -> bool:
     return any(
         _is(target, name) and isinstance(value, ast.List) and not value.elts for target, value in pairs
     )
+
+
+class Joined(NamedTuple):
+    """A statement in a loop that makes an array longer: ``name = jnp.append(name, value)``.
+
+    Attributes:
+      name: the variable.
+      value: what the statement adds, as source.
+      join: the function that joins a list of such values after the loop, as source: ``jnp.hstack``.
+    """
+
+    name: str
+    value: str
+    join: str
+
+
+# Functions that make an array longer -> the function that joins a list of the added values
+_JOINS = {"append": "hstack", "concatenate": "concatenate", "vstack": "vstack", "hstack": "hstack"}
+
+
+def only_joined(source: str | None, line: int) -> Joined | None:
+    """Return the statement at ``line`` if it makes an array longer that nothing else in its loop uses, so
+    that a list can collect the values. Return None if the line has no such statement."""
+    found = syntax(source)
+    loops = (
+        [n for n in found.blocks if isinstance(n, (ast.For, ast.While)) and spans(n, line)] if found else []
+    )
+    if not loops:
+        return None
+    loop = max(loops, key=lambda n: n.lineno)
+    for statement in (n for n in own_nodes(loop) if isinstance(n, ast.Assign) and spans(n, line)):
+        (target, *others), call = statement.targets, statement.value
+        if others or not isinstance(target, ast.Name) or not isinstance(call, ast.Call):
+            continue
+        join = _JOINS.get(last_name(call.func) or "")
+        parts = list(call.args)
+        if last_name(call.func) != "append":
+            joined = parts[0] if len(parts) == 1 else None
+            parts = joined.elts if isinstance(joined, (ast.List, ast.Tuple)) else []
+        if join is None or len(parts) != 2 or call.keywords or not _is(parts[0], target.id):
+            continue
+        used = sum(isinstance(n, ast.Name) and n.id == target.id for n in ast.walk(loop))
+        if used == 2 and isinstance(call.func, ast.Attribute):
+            module = ast.unparse(call.func.value)
+            return Joined(target.id, ast.unparse(parts[1]), f"{module}.{join}")
+    return None

@@ -313,15 +313,17 @@ def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | N
     return None
 
 
-def called_in(source: str | None, names: set[str]) -> set[str]:
+def called_in(source: str | None, names: set[str], *, surely: bool = False) -> set[str]:
     """Return the names of all functions that may run if the functions ``names`` are called: ``names`` and the
-    functions of ``source`` that they mention, directly or through other functions."""
+    functions of ``source`` that they mention, directly or through other functions. ``surely``: do not count
+    what they mention in branches of ``if``."""
     found = syntax(source)
+    walk = _without_branches if surely else ast.walk
     bodies: dict[str, set[str]] = {}
     for n in found.blocks if found is not None else ():
         if isinstance(n, FUNCTION):
             inside = {
-                last_name(part) or "" for part in ast.walk(n) if isinstance(part, (ast.Name, ast.Attribute))
+                last_name(part) or "" for part in walk(n) if isinstance(part, (ast.Name, ast.Attribute))
             }
             bodies.setdefault(n.name, set()).update(inside)
     reached, left = set[str](), list(names)
@@ -331,6 +333,17 @@ def called_in(source: str | None, names: set[str]) -> set[str]:
             reached.add(name)
             left += bodies.get(name, set()) & bodies.keys()
     return reached
+
+
+def _without_branches(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield ``node`` and all nodes in it, except those in the branches of ``if`` and ``match``."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if isinstance(node, ast.Match) or (isinstance(node, (ast.If, ast.IfExp)) and name != "test"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _without_branches(child)
 
 
 class _Draws:

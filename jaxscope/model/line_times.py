@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from jaxscope.analysis.rewrap_site import depends_on_a_condition, loops_around
-from jaxscope.model import sources
+from jaxscope.model import sources, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
@@ -101,6 +101,7 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
             doing = OPERATIONS if outside else CALLING
             called.setdefault((c.site.file, c.site.line, c.missed.column), doing)
     lines = {(file, line) for (file, line, _), doing in called.items() if doing == OPERATIONS}
+    read = {t.source.place for t in transfers.waits(run) if t.source is not None}
     found = []
     for entry in times.lines:
         at = entry.stack[0] if entry.stack else None
@@ -119,7 +120,8 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
         if entry.blocked and (operates or doing == PYTHON):
             line = sources.line(run, at)
             reads = entry.library in _READERS and not _OTHER_WAITS.search(line)
-            asleep = WAITING if operates or reads or _WAITS.search(line) else SLEEPING
+            waits = operates or reads or at.place in read or _WAITS.search(line)
+            asleep = WAITING if waits else SLEEPING
             part = entry.blocked / entry.seconds if entry.seconds else 1.0
             samples = round(part * entry.samples)
             found.append((asleep, replace(entry, seconds=entry.blocked, samples=samples)))

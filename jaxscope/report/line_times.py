@@ -11,7 +11,7 @@ from jaxscope.present import line_times as words
 from jaxscope.present.text import Places, count, seconds
 from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line
-from jaxscope.schema.line_times import COMPILING
+from jaxscope.schema.line_times import COMPILING, LineTimes
 
 TITLE = "Time of the main thread, by line"
 SHOWN = 6
@@ -56,10 +56,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     yield line((TITLE, "title"), f"  (approximate, {seconds(times.seconds)} in total)")
     for s in shown:
         yield line(*words.part(s, places), right=words.share(s.seconds, times), indent=2, hang=2)
-    compiling = sum(s.seconds for s in every if s.doing == COMPILING)
-    if compiling and not everything:
-        share = words.share(compiling, times)
-        yield line(("tracing, lowering and compiling, all lines together", "dim"), right=share, indent=2)
+    if not everything:
+        yield from _compiling(run, every, times)
     for s in traced:
         yield line(*words.part_of_trace(s, places), right=words.share(s.seconds, times), indent=2, hang=2)
     left = found[len(shown) :]
@@ -67,3 +65,22 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         more = count(len(left), "more line")
         rest = words.share(sum(s.seconds for s in left), times)
         yield line((f"{more}: --all shows them", "dim"), right=rest, indent=2)
+
+
+def _compiling(run: Run, every: list[Spent], times: LineTimes) -> Iterator[Line]:
+    """Yield a line with the seconds of all lines ``every`` that traced, lowered or compiled. It has the
+    seconds that JAX measured, as elsewhere in the report; if clearly more were sampled, a second line has the
+    rest."""
+    members = [s for s in every if s.doing == COMPILING]
+    sampled, samples = sum(s.seconds for s in members), sum(s.samples for s in members)
+    if not sampled:
+        return
+    exact = run.compiling_seconds or None
+    between = exact is not None and abs(sampled - exact) <= words.LEAST * times.seconds
+    within = sampled if exact is None else exact if between else min(sampled, exact)
+    name = "tracing, lowering and compiling, all lines together"
+    yield line((name, "dim"), right=words.share(within, times), indent=2)
+    more = sampled - within
+    if more >= words.LEAST * times.seconds and samples >= words.FEWEST:
+        name = "work of JAX around it, such as tracing control flow outside jit"
+        yield line((name, "dim"), right=words.share(more, times), indent=2)

@@ -10,7 +10,7 @@ from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, LIKELY, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, message
 
@@ -21,13 +21,16 @@ def ignored_result(run: Run) -> Iterator[Finding]:
         source = sources.of(run)(file)
         ignored = ignored_results.find(source)
         ran = key_reuse.called_in(source, functions) if ignored else set()
+        surely = key_reuse.called_in(source, functions, surely=True) if ignored else set()
         for one in ignored:
             if one.function not in ran:
                 continue
             text, at = _title(one), Frame(file, one.line, one.function)
+            if one.function not in surely:
+                text = message("may-not-have-run", finding=text, function=one.function)
             yield Finding(
                 code="JX140",
-                severity=WARNING,
+                severity=WARNING if one.function in surely else NOTE,
                 certainty=CERTAIN if one.certain else LIKELY,
                 title=text,
                 source=at,

@@ -629,7 +629,7 @@ def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) ->
                 words = message(
                     "fix-jit-part-of-method", function=function, how=how, names=Names(written, LINES)
                 )
-        fix = Fix(words, "jit")
+        fix = Fix(words, "jit", {"function": function} if function is not None else {})
     return _merged(run, found, title, fix, iteration)
 
 

@@ -7,7 +7,7 @@ import ast
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxscope.analysis import jit_decorators, line_names
+from jaxscope.analysis import growing_lists, jit_decorators, line_names
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import call_at, iterated
 from jaxscope.analysis.rewrap_site import loop_around
@@ -112,7 +112,9 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
     jitted = jit_decorators.advice(source, n, p.library, of_equinox=of_equinox)
     if jax and anew:
         where = None if p.line.function == "<module>" else p.line.function.replace(".<locals>", "")
-        words = message("fix-jit-around-body", function=where or message("function-around"))
+        is_method = "." in p.line.function.rpartition("<locals>.")[2]
+        method = message("self-static") if is_method else None
+        words = message("fix-jit-around-body", function=where or message("function-around"), method=method)
         return BODIES, Fix(words, "jit"), again
     if jax and changing and not p.within:
         return SIZES, _one_size(run, p), again
@@ -152,6 +154,10 @@ def _is_transformed(run: Run, line: Frame) -> bool:
 
 def _one_size(run: Run, p: Payer) -> Fix:
     """Return the advice for the line of ``p``, which recompiles because sizes of arrays change."""
+    joined = growing_lists.only_joined(sources.of(run)(p.line.file), p.line.line)
+    if joined is not None:
+        words = message("fix-collect-in-list", name=joined.name, value=joined.value, join=joined.join)
+        return Fix(words, "list", {"name": joined.name})
     grown = next((g for g in lengthened(run) if made_at(g, p)), None)
     if grown is None:
         return Fix(message("fix-one-size-or-numpy"), "pad")

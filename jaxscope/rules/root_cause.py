@@ -15,13 +15,14 @@ from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import call_at
 from jaxscope.analysis.rewrap_site import last_name
 from jaxscope.analysis.sharding_audit import RESULT
-from jaxscope.model import causes, sources
+from jaxscope.model import causes, line_times, sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
 from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of
 from jaxscope.schema.keys import Frame, Key, same_line
 from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.line_times import OPERATIONS
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, Words, message
 
 LINES = 4  # lines with eager operations that are named one by one
@@ -272,7 +273,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
         kept = [f for f in kept if f.code not in OUTSIDE_JIT]
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, kept))
     kept = _of_one_class(run, kept)
-    kept = _with_time_to_run(kept)
+    kept = _with_time_to_run(run, kept)
     # The function was passed a result that is not sharded as requested.
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
@@ -308,7 +309,7 @@ def _of_both(fix: Fix, running: Finding) -> Fix:
     return with_inner_loop(fix, Frame(*inner) if inner else None)
 
 
-def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
+def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
     """Return ``_with_time_of_line(findings)``, but merge a finding about the compilations of operations
     outside jit (JX133) with a finding about the time of a loop that runs these operations (JX605), if jit
     solves both, or if the loop takes at least MORE times as long as the compilations. Findings about the
@@ -331,13 +332,22 @@ def _with_time_to_run(findings: list[Finding]) -> list[Finding]:
                 title=title,
                 severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
                 evidence=[*first.evidence, Evidence(second.title, source=second.source), *second.evidence],
-                fix=_of_both(fix, running) if fix.kind == "jit" else running.fix,
+                fix=_of_both(fix, running) if fix.kind == "jit" and _runs(run, fix, running) else running.fix,
                 seconds=(f.seconds or 0.0) + (running.seconds or 0.0),
                 at_most=f.at_most,
             )
             kept = [both if one is first else one for one in kept if one is not second]
             break
     return kept
+
+
+def _runs(run: Run, fix: Fix, running: Finding) -> bool:
+    """Return whether the function that ``fix`` advises to jit runs most of the operations at the lines of
+    ``running``, a finding about the time of a loop. True if ``fix`` names no function."""
+    name, lines = fix.arguments.get("function"), _lines(running)
+    times = [t for doing, t in line_times.entries(run) if doing == OPERATIONS and t.stack[0].place in lines]
+    inside = [t for t in times if any(f.function.replace(".<locals>", "") == name for f in t.stack)]
+    return name is None or 2 * sum(t.seconds for t in inside) >= sum(t.seconds for t in times)
 
 
 def _with_time_of_line(findings: list[Finding]) -> list[Finding]:

@@ -15,6 +15,7 @@ from jaxscope.model.causes import recompilations
 from jaxscope.model.payers import total_seconds
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
+from jaxscope.rules import sample_sites
 from jaxscope.rules.each_program import costliest
 from jaxscope.rules.programs import MOST, evidence
 from jaxscope.rules.registry import rule
@@ -45,6 +46,9 @@ SHOWN = 5  # repeated blocks in the evidence of one finding
 @rule("JX202", "unrolled-loop", WARNING)
 def unrolled_loop(run: Run) -> Iterator[Finding]:
     yield from _repeated_draws(run)
+    sites = list(sample_sites.in_loops(run, TURNS))
+    yield from sites
+    loops = {f.source for f in sites}
     # The same unrolled loop occurs in the forward and in the backward pass, and in each function that has
     # it. All of these become one finding.
     lines: dict[Hashable, tuple[Frame | None, list[_Block]]] = {}
@@ -76,6 +80,13 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
         seconds = sum(share * _seconds(run, q, g) for q, g, share in shares)
         if not many and (all(share < MUCH for *_, share in shares) or seconds < LITTLE * total_seconds(run)):
             continue
+        made = sample_sites.of_line(run, source) if source is not None else None
+        if (
+            made is not None
+            and source is not None
+            and Frame(source.file, made.line, source.function) in loops
+        ):
+            continue
         others = tuple(dict.fromkeys(g.display_name for _, g, _ in several if g.id != f.id))
         also = message("unrolled-also", functions=Names(others, MOST)) if others else None
         yield Finding(
@@ -95,7 +106,11 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
                 *(e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)),
                 *(e for q, g, share in shares[:SHOWN] for e in _share(run, q, g, share)),
             ],
-            fix=_instead_of_unrolling(run, [other for _, _, other in several], source),
+            fix=(
+                sample_sites.advice(made)
+                if made is not None
+                else _instead_of_unrolling(run, [other for _, _, other in several], source)
+            ),
             seconds=seconds or None,
             at_most=True,
             timed=not many,

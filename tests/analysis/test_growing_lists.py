@@ -80,3 +80,30 @@ def test_a_method_that_only_adds_to_a_list_of_its_object_is_found(change, found)
 def test_a_list_whose_class_is_unknown_is_not_found():
     assert growing_lists.find_attribute(None, "averager.kept", {11}) is None
     assert growing_lists.find_attribute("for x in y:\n    averager.add(x)", "averager.kept", {1}) is None
+
+
+APPENDED = """
+for step in range(100):
+    params, loss = train(params)
+    losses = jnp.append(losses, loss)
+print(losses)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (("", ""), ("losses", "loss", "jnp.hstack")),
+        (
+            ("append(losses, loss)", "concatenate([losses, loss[None]])"),
+            ("losses", "loss[None]", "jnp.concatenate"),
+        ),
+        (("append(losses, loss)", "vstack((losses, loss))"), ("losses", "loss", "jnp.vstack")),
+        (("jnp.append(losses, loss)", "jnp.append(losses, loss); print(len(losses))"), None),
+        (("append(losses, loss)", "append(loss, losses)"), None),
+        (("append(losses, loss)", "append(losses, loss, axis=0)"), None),
+        (("for step in range(100):", "if True:"), None),
+    ],
+)
+def test_an_array_that_its_loop_only_makes_longer_is_found(change, found):
+    assert growing_lists.only_joined(APPENDED.replace(*change), 4) == found

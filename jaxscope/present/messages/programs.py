@@ -51,6 +51,19 @@ TEMPLATES = {
     "repeated-share": (
         "{function} took {seconds} to trace, lower and compile; with a scan, it has {share} fewer operations"
     ),
+    "sites-in-loop": (
+        "the model {function} makes its sample sites one by one in a Python loop: {library} runs and"
+        " differentiates the operations of each site on their own ({compilations} at {line})"
+    ),
+    "fix-plate": (
+        "make one site for all iterations: put the data of {over} into arrays, replace the loop by"
+        " numpyro.plate, and select the parameters of each observation with an array of indices:"
+        " a = numpyro.sample('a', ...) inside the plate, then a[group]"
+    ),
+    "fix-scan-of-sites": (
+        "write the loop as numpyro.contrib.control_flow.scan, which passes {name} from one step to the next:"
+        " the model then has one site for all steps"
+    ),
     "fix-same-iterations": (
         "write the loop as {same}: all iterations do the same, and what they change becomes the loop's state"
     ),

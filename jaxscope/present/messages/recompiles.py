@@ -378,6 +378,7 @@ TEMPLATES = {
         "keep {name}['batch_stats'] in the training state, for example with"
         " state.replace(batch_stats={name}['batch_stats']), and pass it to the next step"
     ),
+    "may-not-have-run": "{finding}. It is not known whether this run called {function}",
     "changed-copy-ignored": (
         "line {line} does not use the result of {call}: this call does not change {name}, it returns a"
         " changed copy"
@@ -507,14 +508,20 @@ TEMPLATES = {
         " one at a time"
     ),
     "fix-jit-around-body": (
-        "apply jit to {function}, or to a function that calls it, with static_argnums or static_argnames for"
-        " arguments that are functions, Python bools, strings or sizes: calls with the same shapes and dtypes"
-        " then use one program. Or define the loop body or branch once, outside the code that runs"
-        " repeatedly; values that it reads from outside must then be part of the loop's state"
+        "apply jit to {function}, or to a function that calls it, with static_argnums or static_argnames"
+        " for{method} arguments that are functions, Python bools, strings or sizes: calls with the same"
+        " shapes and dtypes then use one program. Or define the loop body or branch once, outside the"
+        " code that runs repeatedly; values that it reads from outside must then be part of the loop's"
+        " state"
     ),
+    "self-static": " self (if its attributes do not change), and for",
     "fix-one-size-or-numpy": (
         "compute this in NumPy (convert the arrays with np.asarray, and call np instead of jnp), or pad the"
         " arrays to one size, with a mask, and put the computation into one jitted function"
+    ),
+    "fix-collect-in-list": (
+        "collect the values in a Python list, and join them once after the loop: {name}.append({value}) in"
+        " each iteration, and {name} = {join}({name}) after the loop"
     ),
     "fix-jit-around": "move the computation of this line{inside} into one jitted function, or do it in NumPy",
     "fix-jit-around-call": "move the computation of this line{inside} into one jitted function",

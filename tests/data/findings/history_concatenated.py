@@ -16,6 +16,6 @@ for i in range(60):
     state = advance(state)
     history = jnp.concatenate([history, state[None]])  # must: JX133 first ~ history.at
     jaxscope.step()
-    if i % 10 == 9:
+    if len(history) % 10 == 9:
         jaxscope.snapshot()
 print(history.shape)

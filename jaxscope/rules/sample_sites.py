@@ -1,0 +1,83 @@
+"""Find loops of a probabilistic model that make a sample site in each iteration, for rule JX202. The library
+applies the operations of each site on its own, and JAX compiles them for each size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+
+from jaxscope.analysis import sample_sites
+from jaxscope.analysis.sample_sites import Sites
+from jaxscope.analysis.stablehlo.repeats import Repeated
+from jaxscope.model import payers, sources
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Count, message
+
+SHARE = 0.1  # share of all seconds of compiling
+
+
+def in_loops(run: Run, turns: int) -> Iterator[Finding]:
+    """Yield a finding of JX202 for each loop of a model that makes a sample site in each iteration. A loop
+    counts if a program has a block of operations that its lines repeat at least ``turns`` times, or if JAX
+    compiled one operation on one of its lines that often."""
+    least = SHARE * payers.total_seconds(run)
+    for p in payers.payers(run):
+        if p.library not in sample_sites.LIBRARIES or p.seconds < least:
+            continue
+        times, loops = Counter[tuple[Frame, Hashable]](), dict[Frame, tuple[Sites, Compilation]]()
+        for c in p.compilations:
+            stacks: list[tuple[Sequence[Frame], int, Hashable]] = [
+                ([r.source, *r.under] if r.source is not None else r.under, r.times, (c.id, r.first))
+                for r in _repeated(run, c)
+            ]
+            for lines, n, what in (*stacks, (c.lines, 1, (c.function.id, *(at.place for at in c.lines)))):
+                found = next(((at, s) for at in lines if (s := of_line(run, at)) is not None), None)
+                if found is not None:
+                    loop = Frame(found[0].file, found[1].line, found[0].function)
+                    loops.setdefault(loop, (found[1], c))
+                    times[loop, what] += n
+        for loop, (sites, first) in loops.items():
+            if max(n for (at, _), n in times.items() if at == loop) < turns:
+                continue
+            text = message(
+                "sites-in-loop",
+                function=loop.function.rpartition(".")[2],
+                library=p.library,
+                compilations=Count(len(p.compilations), "compilation"),
+                line=p.line,
+            )
+            yield Finding(
+                code="JX202",
+                severity=WARNING,
+                certainty=LIKELY,
+                title=text,
+                source=loop,
+                evidence=[Evidence(text, source=loop, compilation=first.id)],
+                fix=advice(sites),
+                seconds=p.seconds,
+                at_most=True,
+                subject=(loop.file, loop.line),
+            )
+
+
+def _repeated(run: Run, c: Compilation) -> Sequence[Repeated]:
+    """Return the repeated blocks of operations of the program that ``c`` compiled."""
+    program = run.programs.get(c.program or "")
+    read = run.texts_of(program).stablehlo if program is not None and program.texts else None
+    return read.repeated if read is not None else ()
+
+
+def of_line(run: Run, at: Frame) -> Sites | None:
+    """Return the loop around the line ``at`` that makes a sample site in each iteration; None: there is
+    none."""
+    return sample_sites.loop_of_sites(sources.of(run)(at.file), at.line)
+
+
+def advice(sites: Sites) -> Fix:
+    """Return the advice to make all sites of the loop ``sites`` at once."""
+    if sites.carried is not None:
+        return Fix(message("fix-scan-of-sites", name=sites.carried), "scan")
+    return Fix(message("fix-plate", over=sites.over), "plate")

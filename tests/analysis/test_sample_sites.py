@@ -1,0 +1,33 @@
+"""Loops of a model that make a sample site in each iteration."""
+
+import pytest
+
+from jaxscope.analysis.sample_sites import loop_of_sites
+
+MODEL = """
+import numpyro
+def model(data):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    for j, scores in enumerate(data):
+        theta = numpyro.sample(f"theta_{j}", dist.Normal(mu, 1))
+        numpyro.sample(f"score_{j}", dist.Normal(theta, 1), obs=scores)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "found"),
+    [
+        (("", ""), 6, (5, "enumerate(data)", None)),
+        (("", ""), 4, None),
+        (('f"theta_{j}"', '"theta_%d" % j'), 6, (5, "enumerate(data)", None)),
+        (("import numpyro", "from numpyro import sample"), 6, None),  # another ``numpyro``
+        (("{j}", "{mu}"), 6, None),  # the name is the same in each iteration
+        (("dist.Normal(mu, 1)", "dist.Normal(theta, 1)"), 6, (5, "enumerate(data)", "theta")),
+    ],
+)
+def test_a_loop_that_makes_sites_is_found(change, line, found):
+    assert loop_of_sites(MODEL.replace(*change), line) == found
+
+
+def test_a_file_that_cannot_be_parsed_has_no_such_loop():
+    assert loop_of_sites("for j in (:", 1) is None and loop_of_sites(None, 1) is None
