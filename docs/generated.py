@@ -84,8 +84,8 @@ def _configuration(folder: Path) -> None:
         "# Configuration",
         "",
         "An option is looked up on the command line, then in the environment, then in the nearest"
-        " `pyproject.toml` at or above the current directory; the first that has it wins. In"
-        " `pyproject.toml` the keys are the long options.",
+        " `pyproject.toml` at or above the current directory. The first of these places that sets the option"
+        " counts. In `pyproject.toml` the keys are the long options.",
         "",
         "```toml",
         "[tool.jaxscope]",
@@ -133,8 +133,8 @@ LIMITS = {
     " counting the iterations of loops; a table as above",
     "max-temp-bytes": "bytes of temporaries of one program on one device",
     "max-peak-bytes": "peak memory of one program on one device",
-    "max-replicated-bytes": "bytes of those arguments of one program, on one device, of which another device"
-    " has a copy",
+    "max-replicated-bytes": "bytes, on one device, of the arguments of one program that another device also"
+    " has",
     "max-constant-bytes": "bytes of captured constants of one program",
     "wrapper-libraries": "packages whose lines are not yours: a call is attributed to the line that"
     " called into them",

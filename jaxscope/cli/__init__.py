@@ -41,7 +41,7 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
         (
             "compile",
             "compile a function for an accelerator you don't have",
-            "jaxscope compile train:step --target v5e:4x4 --args train:shapes",
+            "jaxscope compile train.py:step --target v5e:4x4 --args shapes",
         ),
     ],
     "See what happened": [

@@ -28,20 +28,25 @@ CLEAN, FAILED = 0, 1  # 2: wrong usage, an internal error, or an option that can
 FOR_PEOPLE = ("full", "concise")
 
 DESCRIPTION = """\
-Check a recorded run: nothing compiled after step N; limits on compilations, seconds, collectives and memory
-([tool.jaxscope.check] in pyproject.toml); a baseline, which is a file in your repository with figures of your
-compiled functions (jaxscope-baseline.json, if it exists). Without a limit or a baseline, the findings of the
-run are checked. A program always fails the check if it does not fit into the memory of a target for which it
-was compiled (run --target). With --target, limits on programs apply to the programs compiled for that target
-instead of those that ran.
+Check a recorded run in up to three ways:
+
+  - Nothing is compiled after step N.
+  - Limits on compilations, seconds, collectives and memory
+    ([tool.jaxscope.check] in pyproject.toml).
+  - A baseline: a file in your repository with figures of your
+    compiled functions (jaxscope-baseline.json, if it exists).
+
+Without a limit or a baseline, the findings of the run are checked. A program always fails the check if it
+does not fit into the memory of a target for which it was compiled (run --target). With --target, limits on
+programs apply to the programs compiled for that target instead of those that ran.
 
 Baselines from another JAX minor version, platform or device count are skipped with a note (an error with
 --strict).
 
 The exit code is 0 if all checks pass, 1 if one fails, 2 if the command line is wrong or an option cannot be
-checked in this run (the others are still checked). What is unknown is a note, or an error if the recording is
-incomplete. With --strict, notes count as failures, except improvements, and findings that are reported
-because of measured seconds: another run may not have them.
+checked in this run (the others are still checked). A figure that the run does not contain gives a note (an
+error if the recording is incomplete). With --strict, notes count as failures. Two kinds of notes never do:
+improvements, and notes that depend on measured seconds, because another run may not have them.
 """
 EXAMPLES = """\
 examples:
@@ -211,8 +216,8 @@ def _same_program(which: str | None, directory: RunDir) -> None:
     if newest.path == directory.path or not (this and other) or this == other:
         return
     raise UsageError(
-        f"check: the newest run, {newest.path.name}, recorded nothing; the latest recorded run,"
-        f" {directory.path.name}, is of another program",
+        f"check: the latest run, {newest.path.name}, recorded nothing; the latest run that recorded"
+        f" something, {directory.path.name}, is of another program",
         hint=f"to check that one: jaxscope check {directory.path.name}",
         slug="check-nothing-recorded",
     )

@@ -45,7 +45,7 @@ examples:
   jaxscope compile train.py:train_step --target v5p:8x8x8 --args train_shapes
   jaxscope compile package.model:loss --target v5e:4x4 --mesh data=4,model=4 \\
       --args 'bf16[1024,512]@-,model' 'f32[64,1024]@data'
-  jaxscope compile train:step --target v5e:4x4 --target v6e:4x4 --args shapes --format json
+  jaxscope compile train.py:step --target v5e:4x4 --target v6e:4x4 --args shapes --format json
   jaxscope compile --rest latest
 """
 DTYPES = {

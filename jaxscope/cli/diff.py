@@ -18,8 +18,8 @@ from jaxscope.present.escape import escape
 
 DESCRIPTION = """\
 Compare two runs, or two compilations of one function: cache keys, what was traced and compiled and why, and
-the operations, fusions, collectives, memory, donation and constants of each program, by source line where it
-is known. The first is "before", the second "after".
+the operations, fusions, collectives, memory, donation and constants of each program. These differences are
+listed by source line where the line is known. The first run or compilation is "before", the second "after".
 
 Functions are matched by file and line, or by name if they moved. Programs are matched by their content, or in
 the order in which they were compiled. Seconds are shown, but do not count as a difference. The exit code is

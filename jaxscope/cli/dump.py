@@ -56,7 +56,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="also functions of libraries and operations outside jit, and texts of any size",
+        help="also functions of libraries and operations outside jit, and larger texts (up to 2 GiB)",
     )
     parser.set_defaults(handler=handle)
 

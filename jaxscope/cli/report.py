@@ -50,7 +50,9 @@ def add_parser(subparsers: Any) -> None:
         "--rank", type=int, metavar="N", help="report only rank N of a job with many processes"
     )
     parser.add_argument(
-        "--all", action="store_true", help="show everything, and read program texts of any size"
+        "--all",
+        action="store_true",
+        help="show everything, and read larger program texts (up to 2 GiB)",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument(
@@ -115,7 +117,8 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--brief is for the JSON report", hint=hint, slug="usage")
     if args.html is not None and (args.function or args.output or args.format == "json"):
         hint = "leave out --function, --format and -o"
-        raise UsageError("--html is a report of its own", hint=hint, slug="usage")
+        text = "--html cannot be combined with --function, --format json or -o"
+        raise UsageError(text, hint=hint, slug="usage")
     if args.function and args.format == "json" and not args.metrics:
         raise UsageError(
             "--function is for the text report; JSON contains every function",

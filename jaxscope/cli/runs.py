@@ -309,8 +309,8 @@ def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
             rank = log.index
         if rank is None:
             raise UsageError(
-                f"the rank of {place.path} is unknown: no launcher gave it one, and it started no backend of"
-                " several processes",
+                f"the rank of {place.path} is unknown: no launcher set the rank of the recorded process, and"
+                " this process did not start JAX with several processes",
                 hint="leave it out",
                 slug="merge-rank-unknown",
             )

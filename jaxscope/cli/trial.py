@@ -217,7 +217,8 @@ def _own_checkout_unused(run: Any, repository: Repository) -> None:
         if f.user and path.is_absolute() and path.is_relative_to(repository.root):
             raise JaxscopeError(
                 f"the program imported {path} of your checkout, in place of the version to try",
-                hint="an installed package that leads back to the checkout: give its directory in PYTHONPATH",
+                hint="if a package is installed from the checkout, put the directory that contains it (in the"
+                " checkout) into PYTHONPATH",
                 slug="try-own-checkout",
             )
 

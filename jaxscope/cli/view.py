@@ -118,7 +118,7 @@ def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | 
     if app.return_code and app.return_value is None:
         words = f": {type(app.failed).__name__}: {app.failed}"[:300] if app.failed is not None else ""
         raise JaxscopeError(
-            f"the view ended with an internal error{words}",
+            f"the terminal interface ended with an internal error{words}",
             hint=f"the same as text: jaxscope report {directory.path};"
             f" JAXSCOPE_DEBUG=1 shows where it failed",
             slug="view-crashed",

@@ -72,6 +72,7 @@ _KINDS = {
     "rank": "ndim change",
     "static_identity": "new static object",
     "tree": "tree structure change",
+    "tree_static": "static data change",
     "unknown": "unknown cause",
 }
 FLAX_METHOD = "flax.Module."  # flax adds such a wrapper; the program does not call it

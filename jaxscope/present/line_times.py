@@ -60,9 +60,10 @@ def part(s: Spent, places: Places) -> list[Span]:
 
 
 def part_of_trace(s: Spent, places: Places) -> list[Span]:
-    """Return a text about a line of the user that JAX traced: ``traced by JAX  model.py:31 in __call__``.
+    """Return a text about a line of the user that JAX traced: ``included above: traced by JAX  model.py:31 in
+    __call__``.
     ``s`` has the line; ``places`` shortens file names."""
-    return [("traced by JAX", "name"), *part(s, places)[1:]]
+    return [("included above: traced by JAX", "name"), *part(s, places)[1:]]
 
 
 def in_short(s: Spent, times: LineTimes, places: Places) -> list[Span]:

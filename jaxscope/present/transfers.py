@@ -17,8 +17,8 @@ def long(run: Run, waited: float) -> bool:
 
 
 def waiting(waited: float) -> list[Span]:
-    """Return ``the program waited 1.5 s for values from the devices`` for ``waited`` seconds."""
-    return ["the program waited ", (seconds(waited), "figure"), " for values from the devices"]
+    """Return ``copies to the host waited 1.5 s for values`` for ``waited`` seconds."""
+    return ["copies to the host waited ", (seconds(waited), "figure"), " for values"]
 
 
 def name(t: Transfer) -> str:

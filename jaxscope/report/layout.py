@@ -21,12 +21,12 @@ _STYLES = {
     "collective": "bold", "before": "red", "after": "green",
 }  # fmt: skip
 
-# A number and its unit, "6.9 s", stay on one line, and so do a sign and what follows it, "- 2.0 KiB", and
-# "line 3". Rich breaks lines at every white space, also at a no-break space, so while lines are broken a
-# private character of the same width replaces this space.
+# A number and its unit, "6.9 s", stay on one line, and so do a sign and what follows it, "- 2.0 KiB",
+# "line 3" and "library function". Rich breaks lines at every white space, also at a no-break space, so while
+# lines are broken a private character of the same width replaces this space.
 _GLUE = "\ue000"
 FIGURE = re.compile(r"(?<=\d) (?=(?:s|ms|µs|min|h|%|B|[KMGT]iB)\b|%)")
-_BOUND = re.compile(r"(?<=\s[-+=]) (?=\w)|(?<=\bline) (?=\d)")
+_BOUND = re.compile(r"(?<=\s[-+=]) (?=\w)|(?<=\bline) (?=\d)|(?<=\blibrary) (?=function)")
 
 
 class Line(NamedTuple):

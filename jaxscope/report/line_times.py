@@ -53,7 +53,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     if not shown and not traced:
         return
     yield BLANK
-    yield line((TITLE, "title"), f"  (approximate, {seconds(times.seconds)} in total)")
+    yield line((TITLE, "title"), f"  (approximate, of {seconds(times.seconds)} that were sampled)")
     for s in shown:
         yield line(*words.part(s, places), right=words.share(s.seconds, times), indent=2, hang=2)
     if not everything:

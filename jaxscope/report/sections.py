@@ -211,7 +211,7 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
         shown.append(count(len(sites) - len(shown), "more line"))
     yield line(
         (OUTSIDE, "title"),
-        f"  {count(sum(f.compiled for f in functions), 'compilation')}: {listed(what)}",
+        f"  {count(sum(f.compiled for f in functions), 'compilation')} of {listed(what)}",
         (f"  {listed(shown)}" if shown else "", "dim"),
         right=(seconds(sum(f.seconds for f in functions)), "bold"),
         hang=4,

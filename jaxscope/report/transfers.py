@@ -44,7 +44,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         counts = "; ".join(_in_short(found))
         if counts:
             yield BLANK
-            left = (". No transfer is large or slow (--all lists them)", "dim")
+            left = (". No transfer is large or slow (--all lists all transfers)", "dim")
             yield line(("Transfers", "title"), f"  {counts}", left, hang=4)
         return
     waited = sum(t.blocked_seconds or 0.0 for t in found if t.direction == TO_HOST)

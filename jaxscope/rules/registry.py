@@ -47,6 +47,7 @@ MODULES = (
     "cheaper_forms",
     "jacobians",
     "precision",
+    "padded_indices",
     "inserted_collectives",
     "loop_calls",
     "remats",
@@ -76,7 +77,7 @@ _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
 LITTLE = 0.01  # share of the run's time: a note that costs less comes after warnings of unknown cost
 # Rules about wrong numbers (old values of variables, random numbers that repeat): a mistake is worse than a
 # slow program.
-WRONG_NUMBERS = frozenset({"JX131", "JX134", "JX135", "JX137", "JX138", "JX140", "JX304", "JX306"})
+WRONG_NUMBERS = frozenset({"JX131", "JX134", "JX135", "JX137", "JX138", "JX140", "JX304", "JX306", "JX307"})
 
 Check = Callable[[Run], Iterator[Finding]]
 

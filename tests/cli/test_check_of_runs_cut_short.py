@@ -57,7 +57,7 @@ def test_the_latest_of_another_program_is_not_checked_in_place_of_the_newest(che
     ended(home)
     store.create(home / "two", argv=["other.py"])
     code, out, err = check()
-    assert (code, out) == (2, "") and "the newest run, two, recorded nothing" in err
+    assert (code, out) == (2, "") and "the latest run, two, recorded nothing" in err
     assert "jaxscope check one" in err
     assert check("one")[0] == 0
 

@@ -115,14 +115,14 @@ def test_ranks_that_compiled_the_same_are_one_group_and_nothing_is_found(tmp_pat
         (
             [A, D, B, C],
             "JX851",
-            "rank 2 compiled d at train.py:140 after a at train.py:140, the others did not",
+            "rank 2 compiled d at train.py:140 after a at train.py:140; the others did not",
         ),
-        ([A, C], "JX851", "rank 2 did not compile b at train.py:140 after a at train.py:140, the others did"),
-        ([A, B], "JX851", "rank 2 did not compile c at train.py:140 after b at train.py:140, the others did"),
+        ([A, C], "JX851", "rank 2 did not compile b at train.py:140 after a at train.py:140; the others did"),
+        ([A, B], "JX851", "rank 2 did not compile c at train.py:140 after b at train.py:140; the others did"),
         (
             [A, B, C, D],
             "JX851",
-            "rank 2 compiled d at train.py:140 after c at train.py:140, the others did not",
+            "rank 2 compiled d at train.py:140 after c at train.py:140; the others did not",
         ),
         (
             [A, C, B],
@@ -205,7 +205,7 @@ def test_a_rank_that_failed_is_named_and_what_it_did_not_come_to_is_no_differenc
     ((code, sentence),) = findings
     assert (
         code == "JX853"
-        and "rank 1 ended first, with exit code 3, having compiled a at" in sentence
+        and "rank 1 ended first, with exit code 3; its last compilation was a at" in sentence
         and "2 min 12 s" in sentence
     )
 
@@ -223,7 +223,8 @@ def test_of_ranks_that_were_all_killed_the_one_whose_program_had_not_left_is_nam
     (after,) = rules.findings(ranks.read(raised))  # the end of rank 1 was recorded 0.5 s late
     assert words.sentence(after).startswith("rank 1 ended first, by signal 9")
     ((sentence,), *others) = named
-    assert sentence.startswith("rank 1 ended first, by signal 9, having compiled a") and others == [[]] * 3
+    assert sentence.startswith("rank 1 ended first, by signal 9; its last compilation was a")
+    assert others == [[]] * 3
     assert sentence.endswith("the others continued for 0.50 s")
 
 

@@ -326,7 +326,7 @@ def test_the_command_writes_the_file_and_refuses_other_formats(typical, tmp_path
     assert command(["report", str(typical.path), "--html", str(file)]) == 0
     assert file.read_text("utf-8").startswith("<!doctype html>")
     assert command(["report", str(typical.path), "--html", str(file), "--format", "json"]) == 2
-    assert "--html is a report of its own" in capsys.readouterr().err
+    assert "--html cannot be combined with --function, --format json or -o" in capsys.readouterr().err
 
 
 def test_the_time_axis_ends_with_the_run_and_its_origin_is_named(tmp_path):

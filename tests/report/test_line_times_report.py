@@ -52,11 +52,11 @@ def printed(run, **more):
 def test_the_longest_lines_are_listed_with_what_is_done_there(recorded):
     assert printed(recorded(*TIMES)) == [
         "",
-        "Time of the main thread, by line (approximate, 10.0 s in total)",
+        "Time of the main thread, by line (approximate, of 10.0 s that were sampled)",
         "Python code train.py:7 in Trainer.fit 6.3 s 63 %",
         "operations outside jit train.py:31 1.4 s 14 %",
         "tracing, lowering and compiling, all lines together 2.0 s 20 %",
-        "traced by JAX model.py:12 in Model.__call__ 2.0 s 20 %",
+        "included above: traced by JAX model.py:12 in Model.__call__ 2.0 s 20 %",
         "1 more line: --all shows them 0.20 s 2 %",
     ]
 

@@ -248,7 +248,7 @@ def test_ranks_that_share_no_directory_are_compared_by_what_rank_0_recorded(tmp_
     job.logs[0].say(ev.RanksCompiled(position=2, groups=ahead))
     job.logs[0].say(ev.RanksCompiled(position=2, groups=[ev.RankGroup([0, 1, 2, 3])], left=[1]))
     more, left = (line for _, line in job.lines(3))
-    assert "JX851 it seems that rank 3 compiled step at train.py:20, ranks 0-2 did not" in more
+    assert "JX851 it seems that rank 3 compiled step at train.py:20; ranks 0-2 did not" in more
     assert "JX853 it seems that rank 1 left the program" in left
 
 

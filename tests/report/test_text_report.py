@@ -76,8 +76,8 @@ main.<lambda>  data.py:31                                                  1.6 s
                 created again at data.py:31  (steps 1 to 11, 1.4 s together,
                 train.py:33)
 
-Outside your functions  23 compilations: 1 operation and 1 library         2.0 s
-    function  train.py:52 (3x, 0.96 s), train.py:31 (13x, 0.69 s) and
+Outside your functions  23 compilations of 1 operation and 1               2.0 s
+    library function  train.py:52 (3x, 0.96 s), train.py:31 (13x, 0.69 s) and
     train.py:40 (7x, 0.37 s)
 
 Not recorded  trace_frame: jax._src.pjit._trace_for_jit has no local fun

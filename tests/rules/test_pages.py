@@ -106,7 +106,7 @@ STATED = {
         f"at least {n(unrolled_loops.TURN)} operations {n(unrolled_loops.TURNS)} times or more",
         f"have {unrolled_loops.LARGE_TURN * unrolled_loops.TURNS} or more operations, which are at least"
         f" {share(unrolled_loops.SMALL_TURNS)}",
-        f"at least {unrolled_loops.FEW_DRAWS} times",
+        f"At least {unrolled_loops.FEW_DRAWS} of its draws",
     ),
     "JX204": (
         f"at least {n(loop_calls.FEWEST)} rows",
@@ -177,7 +177,7 @@ STATED = {
         f"at least {share(repeated_products.SHARE)} of their operations",
         f"less than {share(replicated_work.SHARE)} of the operations",
     ),
-    "JX512": (f"at least {share(replicated_work.SHARE)} of the matrix products",),
+    "JX512": (f"at least {share(replicated_work.SHARE)} as many operations",),
     "JX601": (
         f"{share(transfers.MOST_STEPS)} of the steps since the first time (at least {n(transfers.FEWEST_STEPS)} steps)",
         f"at least {share(transfers.PHASE)} of all steps",

@@ -212,6 +212,18 @@ TEMPLATES = {
         " which {share} of the numbers become other numbers"
     ),
     "an-array": "this line",
+    "padding-in-last-row": (
+        "mode={mode} does not leave out -1, with which line {padded} pads {name}: JAX counts negative indices"
+        " from the end, so what belongs to the padding goes to the last row"
+    ),
+    "padding-read-from-last-row": (
+        "mode={mode} fills in no values for -1, with which line {padded} pads {name}: JAX counts negative"
+        " indices from the end, so -1 reads the last row"
+    ),
+    "fix-no-negative-indices": (
+        "add wrap_negative_indices=False to this call, or pad {name} with the number of rows instead of -1"
+    ),
+    "fix-pad-out-of-range": "pad {name} with the number of rows instead of -1",
     "fix-subtract-before": (
         "subtract a common offset, such as the first number, in NumPy before the conversion: float32 has"
         " 24 bits, which are enough for the differences. Or enable float64 with"

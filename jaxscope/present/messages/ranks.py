@@ -9,8 +9,8 @@ TEMPLATES = {
     "ranks-other-program": "{ranks} compiled {program}{after}, but {others} compiled {other}",
     "ranks-other-version": "{ranks} compiled a different program for {program}{after} than {others}",
     "ranks-differ-in": "{finding}; first difference: {difference}",
-    "rank-extra-program": "{ranks} compiled {program}{after}, {others} did not",
-    "rank-missing-program": "{ranks} did not compile {program}{after}, {others} did",
+    "rank-extra-program": "{ranks} compiled {program}{after}; {others} did not",
+    "rank-missing-program": "{ranks} did not compile {program}{after}; {others} did",
     "ranks-other-order": (
         "{ranks} compiled {program}{after}, but {others} compiled {other}: the order differs"
     ),
@@ -21,12 +21,12 @@ TEMPLATES = {
     "setting-differs": "the setting {name} is {value} on {ranks}, {other} on {others}",
     "line-differs": "{line}: {here} on {ranks}, {there} on {others}",
     "rank-compiled": "{ranks} compiled {function}",
-    "rank-ended-first": "{ranks} ended first{how}{last}{behind}; the others continued for {later}",
+    "rank-ended-first": "{ranks} ended first{how}{behind}{last}; the others continued for {later}",
     "rank-left": ", without a recorded error",
     "rank-raised": ", by an uncaught {error}",
     "rank-signal": ", by signal {number}",
     "rank-exit-code": ", with exit code {code}",
-    "rank-last": ", having compiled {program} last",
+    "rank-last": "; its last compilation was {program}",
     "rank-behind": ", after {steps} steps (the others counted {others})",
     "rank-exit-code-of": "{ranks} ended with exit code {code}",
     "ranks-other-collectives": (

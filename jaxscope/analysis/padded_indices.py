@@ -1,0 +1,195 @@
+"""Find indices that are padded with -1 and used where an index out of range is dropped:
+``x.at[i].add(y, mode="drop")``. JAX counts negative indices from the end, so -1 is the last row.
+
+The functions read source as text. A variable, an attribute, a field and a key of a dictionary are one thing
+if they have one name.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from jaxscope.analysis.rewrap_site import FUNCTION, last_name, own_nodes, syntax
+
+_UPDATES = frozenset(
+    {"add", "apply", "divide", "get", "max", "min", "mul", "multiply", "power", "set", "subtract"}
+)
+_MODES = frozenset({"drop", "fill", "FILL_OR_DROP"})
+_MASK = re.compile(r"mask|valid|where|weight", re.IGNORECASE)
+_ROUNDS = 4  # functions through which a padded value is followed
+_KEEPS = frozenset({"array", "asarray", "concatenate", "device_put", "int32", "stack"})
+_Key: TypeAlias = str | tuple[str, int | None]  # a name, or (function, position of a result; None: the whole)
+
+
+class Wrapped(NamedTuple):
+    """A line that uses a padded index.
+
+    Attributes:
+      function: the Python function that contains the line, ``<module>`` for code outside functions.
+      line: the line.
+      name: the name of the index: ``receivers``.
+      padded: the line that pads it with -1.
+      method: what the line does with the rows: ``add``, ``set``, ...; ``get`` or ``take`` if it reads them.
+      mode: the mode that the line passes: ``drop`` or ``fill``.
+    """
+
+    function: str
+    line: int
+    name: str
+    padded: int
+    method: str
+    mode: str
+
+
+def find(source: str | None) -> list[Wrapped]:
+    """Return the lines of ``source`` that use an index padded with -1 with a mode that should leave it out.
+    Lines are left out if their function compares the index with a number, or if a mask seems to make what is
+    added 0."""
+    found = syntax(source)
+    if found is None or source is None or "mode" not in source:
+        return []
+    scopes = [found.tree, *(n for n in found.blocks if isinstance(n, FUNCTION))]
+    padded = _padded(scopes)
+    every = []
+    for scope in scopes if padded else ():
+        name = scope.name if isinstance(scope, FUNCTION) else "<module>"
+        for call in (n for n in own_nodes(scope) if isinstance(n, ast.Call)):
+            use = _use(call)
+            for index, method, mode in [use] if use is not None else ():
+                of = next((n for n in _identifiers(index) if n in padded), None)
+                if of is not None and not _handled(scope, call, of):
+                    every.append(Wrapped(name, call.lineno, of, padded[of], method, mode))
+    return every
+
+
+def _padded(scopes: Sequence[ast.AST]) -> dict[_Key, int]:
+    """Return the line that pads each value which is padded with -1."""
+    pairs = [pair for scope in scopes for pair in _pairs(scope)]
+    padded = dict[_Key, int]()
+    for _ in range(_ROUNDS):
+        for key, value in pairs:
+            line = _line_of(value, padded) if isinstance(value, ast.expr) else padded.get(value)
+            if line is not None:
+                padded.setdefault(key, line)
+    return padded
+
+
+def _pairs(scope: ast.AST) -> Iterator[tuple[_Key, ast.expr | _Key]]:
+    """Yield (name, value) for what the code in ``scope`` assigns to variables, attributes, fields and keys of
+    dictionaries, and ((function, position), value) for what it returns."""
+    for n in own_nodes(scope):
+        if isinstance(n, ast.Assign):
+            yield from (pair for target in n.targets for pair in _assigned(target, n.value))
+        elif isinstance(n, ast.keyword) and n.arg is not None:
+            yield n.arg, n.value
+        elif isinstance(n, ast.Dict):
+            for key, value in zip(n.keys, n.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield key.value, value
+        elif isinstance(n, ast.Return) and n.value is not None and isinstance(scope, FUNCTION):
+            if isinstance(n.value, ast.Tuple):
+                yield from (((scope.name, i), part) for i, part in enumerate(n.value.elts))
+            yield (scope.name, None), n.value
+
+
+def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[_Key, ast.expr | _Key]]:
+    """Yield (name, value) for the parts of an assignment of ``value`` to ``target``."""
+    if not isinstance(target, ast.Tuple):
+        if not isinstance(target, ast.Subscript):
+            yield from ((name, value) for name in _identifiers(target))
+        return
+    for i, part in enumerate(target.elts):
+        if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
+            yield from ((name, value.elts[i]) for name in _identifiers(part))
+        elif isinstance(value, ast.Call):
+            yield from ((name, (last_name(value.func) or "", i)) for name in _identifiers(part))
+
+
+def _line_of(value: ast.expr, padded: Mapping[_Key, int]) -> int | None:
+    """Return the line that pads ``value`` with -1; None: it is not known to be padded."""
+    if isinstance(value, ast.Call):
+        name = last_name(value.func) or ""
+        if name == "astype" and isinstance(value.func, ast.Attribute):
+            return _line_of(value.func.value, padded)
+        if name in _KEEPS and value.args:
+            return _line_of(value.args[0], padded)
+        return value.lineno if _pads(value, name) else padded.get((name, None))
+    if isinstance(value, ast.List):
+        return next((line for e in value.elts if (line := _line_of(e, padded)) is not None), None)
+    names = _identifiers(value) if isinstance(value, (ast.Name, ast.Attribute)) else ()
+    return next((padded[name] for name in names if name in padded), None)
+
+
+def _pads(call: ast.Call, name: str) -> bool:
+    """Return whether ``call`` of the function ``name`` makes an array with -1 where nothing belongs."""
+    given = {k.arg: k.value for k in call.keywords}
+    match name:
+        case "pad":
+            return _is_minus_one(given.get("constant_values"))
+        case "full" | "full_like":
+            return _is_minus_one(given.get("fill_value", call.args[1] if len(call.args) > 1 else None))
+        case "where":
+            return len(call.args) == 3 and any(_is_minus_one(a) for a in call.args[1:])
+        case "nonzero" | "unique":
+            return _is_minus_one(given.get("fill_value"))
+    return False
+
+
+def _is_minus_one(node: ast.AST | None) -> bool:
+    return (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+        and node.operand.value == 1
+    )
+
+
+def _use(call: ast.Call) -> tuple[ast.expr, str, str] | None:
+    """Return (index, method, mode) if ``call`` reads or updates rows and leaves out an index out of range;
+    else None."""
+    given = {k.arg: k.value for k in call.keywords}
+    mode = given.get("mode")
+    if isinstance(mode, ast.Constant):
+        text = str(mode.value)
+    else:
+        text = last_name(mode) or "" if mode is not None else ""
+    if text not in _MODES or "wrap_negative_indices" in given:
+        return None
+    spelled = "fill" if text == "fill" else "drop"
+    of = call.func.value if isinstance(call.func, ast.Attribute) else None
+    name = last_name(call.func) or ""
+    if isinstance(of, ast.Subscript) and last_name(of.value) == "at" and name in _UPDATES:
+        return of.slice, name, spelled
+    if name == "take" and len(call.args) > 1:
+        return call.args[1], name, spelled
+    return None
+
+
+def _identifiers(node: ast.expr) -> list[str]:
+    """Return the names that ``node``, a variable, an attribute, an item or a tuple of these, stands for."""
+    if isinstance(node, ast.Tuple):
+        return [name for e in node.elts for name in _identifiers(e)]
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return [key] if isinstance(key, str) else _identifiers(node.value)
+    if isinstance(node, ast.Name):
+        return [node.id]
+    return [node.attr] if isinstance(node, ast.Attribute) else []
+
+
+def _handled(scope: ast.AST, call: ast.Call, name: str) -> bool:
+    """Return whether the code in ``scope`` seems to know that ``name`` has negative numbers, or whether
+    ``call`` adds what a mask has made 0."""
+    added = [*call.args, *(k.value for k in call.keywords if k.arg not in ("mode", "fill_value"))]
+    names = {name for a in added for name in _identifiers(a)}
+    for n in ast.walk(scope):
+        if isinstance(n, ast.Compare) and name in _identifiers(n.left):
+            return True
+        if isinstance(n, ast.Assign):
+            targets = {name for t in n.targets for name in _identifiers(t)}
+            new = name in targets and not any(map(_is_minus_one, ast.walk(n.value)))
+            added += [n.value] if new or names & targets else []
+    return any(_MASK.search(ast.unparse(value)) for value in added)

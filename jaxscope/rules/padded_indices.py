@@ -1,0 +1,48 @@
+"""Rule JX307: an index of -1, which should be left out, changes or reads the last row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxscope.analysis import key_reuse, padded_indices
+from jaxscope.model import sources
+from jaxscope.model.run import Run
+from jaxscope.rules.random_keys import functions_that_ran
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import message
+
+READS = frozenset({"get", "take"})
+
+
+@rule("JX307", "padding-in-last-row", WARNING)
+def padding_in_last_row(run: Run) -> Iterator[Finding]:
+    for file, functions in functions_that_ran(run).items():
+        source = sources.of(run)(file)
+        found = padded_indices.find(source)
+        ran = key_reuse.called_in(source, functions) if found else set()
+        for one in found:
+            if one.function not in ran:
+                continue
+            reads = one.method in READS
+            text = message(
+                "padding-read-from-last-row" if reads else "padding-in-last-row",
+                mode=one.mode,
+                name=one.name,
+                padded=str(one.padded),
+            )
+            fix = Fix(message("fix-pad-out-of-range", name=one.name), "pad", {"name": one.name})
+            if one.method != "take":
+                fix = Fix(message("fix-no-negative-indices", name=one.name), "pad", {"name": one.name})
+            at = Frame(file, one.line, one.function)
+            yield Finding(
+                code="JX307",
+                severity=WARNING,
+                certainty=LIKELY,
+                title=text,
+                source=at,
+                evidence=[Evidence(text, source=at)],
+                fix=fix,
+                subject=(file, one.function, one.name, one.method),
+            )
