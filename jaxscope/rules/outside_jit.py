@@ -110,6 +110,8 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
     at_once = p.seconds if compiled >= SEVERAL else 0.0
     of_equinox = library_calls.makes_equinox_modules(run, p.library)
     jitted = jit_decorators.advice(source, n, p.library, of_equinox=of_equinox)
+    if jitted is not None and _is_jitted(run, p.line, jitted):
+        jitted = None  # the operations are in the arguments of the call
     if jax and anew:
         where = None if p.line.function == "<module>" else p.line.function.replace(".<locals>", "")
         is_method = "." in p.line.function.rpartition("<locals>.")[2]
@@ -135,6 +137,16 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix |
             return SIZES if several else None, Fix(words, "jit"), again if several else at_once
         return why, Fix(_jit(run, p, jitted), "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
+
+
+def _is_jitted(run: Run, line: Frame, jitted: jit_decorators.Jitted) -> bool:
+    """Return whether the call of ``line`` that ``jitted`` shows under jit calls a jitted function already."""
+    for c in run.compilations.values():
+        if c.function.user and c.site is not None and c.missed is not None and same_line(c.site, line):
+            call = call_at(sources.of(run)(line.file), line.line, c.missed.column, c.function.seen.name)
+            if call is not None and jitted.jits(ast.unparse(call)):
+                return True
+    return False
 
 
 def _is_transformed(run: Run, line: Frame) -> bool:
