@@ -19,11 +19,11 @@ from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.stablehlo import reading as lowered
 from jaxscope.analysis.stablehlo.constraints import Constraint
 from jaxscope.analysis.stablehlo.donation import Donation
-from jaxscope.analysis.stablehlo.shardings import partition_spec
+from jaxscope.analysis.stablehlo.shardings import partition_spec, unsplit_arguments
 from jaxscope.schema.keys import Captured, Frame, Memory
 
 # The version of the result of ``analyze``: cached results of another version are not read.
-VERSION = 62
+VERSION = 63
 MAX_ANALYSED = 64 << 20  # bytes; reading a text takes up to twelve times its size in memory
 
 
@@ -74,7 +74,8 @@ def analyze(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
       around: facts from the recording that the texts do not contain; None: no such facts.
     """
     around = around or Around()
-    hlo = compiled.analyze(hlo_text, mesh=around.mesh) if hlo_text is not None else None
+    whole = unsplit_arguments(stablehlo_text or "")
+    hlo = compiled.analyze(hlo_text, mesh=around.mesh, whole=whole) if hlo_text is not None else None
     aliased = _aliased(hlo)
     stablehlo = None
     if stablehlo_text is not None:

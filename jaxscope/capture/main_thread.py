@@ -53,7 +53,7 @@ class MainThread:
         (``threading.enumerate()``).
 
         Raises:
-          OSError: this system does not have the counters that the thread reads.
+          OSError: this system does not have Linux's counters of context switches, which the thread reads.
         """
         self._ran_ns = self._changed_ns = time.time_ns()
         self._switches = self._read()

@@ -218,8 +218,8 @@ class _File:
 
 
 def _sound(value: object) -> bool:
-    """Return whether all integers in ``value``, a decoded line of JSON, are below MOST. A larger one is no
-    size, time or count: the line is damaged."""
+    """Return whether the absolute values of all integers in ``value``, a decoded line of JSON, are below
+    MOST. A larger one is no size, time or count: the line is damaged."""
     if isinstance(value, int):
         return abs(value) < MOST
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()

@@ -159,9 +159,9 @@ def _text(directory: RunDir, blob: str | None) -> str | None:
 
 
 def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
-    """Return facts from the recording that the analysis of the texts of ``p`` needs, such as the mesh and the
-    argument paths, from the first call of ``p`` whose key was recorded. ``warnings`` are XLA's warnings about
-    ``p``; None: they were not recorded."""
+    """Return facts from the recording that the analysis of the texts of ``p`` needs. The mesh and the
+    argument paths are those of the first call of ``p`` whose key was recorded; without such a call, the
+    result has only ``warnings``, XLA's warnings about ``p`` (None: they were not recorded)."""
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
         return Around(warnings=warnings)

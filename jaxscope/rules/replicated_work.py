@@ -12,6 +12,7 @@ from jaxscope.analysis.paths import root
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.sharding_audit import ARGUMENT, Intent, parts
 from jaxscope.model import sharding_audit
+from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
 from jaxscope.rules.programs import evidence, mesh_axes, running_share
@@ -21,6 +22,7 @@ from jaxscope.schema.messages import Field, Message, Names, Parts, Percent, mess
 
 HERE, REASON = message("repeated-product-here"), message("repeated-reason-here")
 LINES = 3  # the most lines that a finding names
+GATHERED = 0.4  # share of a program's flops: a product of two gathered arrays takes less
 SHARE = 0.1  # share of the flops of the largest program: a smaller program may run on every device
 
 
@@ -53,10 +55,13 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
 @rule("JX515", "repeated-products", WARNING)
 def repeated(run: Run) -> Iterator[Finding]:
     """Yield findings about programs in which several devices compute the same parts of matrix products."""
-    programs = [(p, f, repeated_products.find(texts), _products(texts)) for p, f, texts in users(run)]
-    most = max((n for *_, n in programs), default=0)
-    for p, f, work, n in programs:
-        c = p.compilations[-1]
+    every = list(users(run))
+    most = max((_products(texts) for *_, texts in every), default=0)
+    for p, f, texts in every:
+        c, n, work = p.compilations[-1], _products(texts), repeated_products.find(texts)
+        if n >= SHARE * most and takes_time(run, p, f, n) and (found := _gathered(run, p, f, texts)):
+            yield found
+            continue
         if work is None or n < SHARE * most or not takes_time(run, p, f, n):
             continue
         if p.target_lowered is None and _replicated(sharding_audit.of_compilation(run, c)) is not None:
@@ -87,6 +92,42 @@ def repeated(run: Run) -> Iterator[Finding]:
             seconds=running_share(run, f, 1 - work.needed / work.flops),
             at_most=True,
         )
+
+
+def _gathered(run: Run, p: Program, f: Function, texts: Texts) -> Finding | None:
+    """Return the finding about the products that all devices of the program ``p`` compute alike from arrays
+    that an all-gather has collected; None if they are few."""
+    hlo = texts.hlo
+    work = hlo.gathered_work if hlo is not None else None
+    if hlo is None or work is None or work.flops < GATHERED * work.all_flops or not hlo.num_partitions:
+        return None
+    asked = [
+        c for c in hlo.collectives if c.kind == "all-gather" and c.origin == "asked" and c.weight is None
+    ]
+    line = max(asked, key=lambda c: c.bytes or 0).source if asked else None
+    if line is None:
+        return None
+    share = work.flops / work.all_flops
+    text = message(
+        "products-of-gathered",
+        function=f.display_name,
+        devices=hlo.num_partitions,
+        share=Percent(share),
+        line=line,
+    )
+    return Finding(
+        code="JX515",
+        severity=WARNING,
+        certainty=LIKELY,
+        title=text,
+        function=f.id,
+        source=line,
+        evidence=evidence(p, text, line),
+        fix=Fix(message("fix-gather-results"), "gather_results"),
+        subject=("gathered",),
+        seconds=running_share(run, f, share * (1 - 1 / hlo.num_partitions)),
+        at_most=True,
+    )
 
 
 def _reason(work: repeated_products.Repeated) -> tuple[Message, Fix] | None:

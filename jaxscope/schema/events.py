@@ -459,8 +459,8 @@ class Died(Event, frozen=True, tag="Died"):
     Attributes:
       error: the name of the exception's class.
       stack: the user's frames, innermost first.
-      library: the package, other than JAX, whose code raised the exception or made the failed call into JAX;
-        None: the user's code did, or this is unknown.
+      library: the package whose code raised the exception. If JAX or Python's standard library raised it, the
+        package that called these. None: this was the user's code, or it is unknown.
     """
 
     error: str = ""

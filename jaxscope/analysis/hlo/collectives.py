@@ -422,6 +422,16 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
     return sliced and not waiting
 
 
+def asked_gathers(found: Iterable[Collective]) -> set[tuple[str, str]]:
+    """Return (computation, name) of the all-gathers among ``found`` that the user's program asks for, without
+    those that collect a fully sharded parameter."""
+    return {
+        (c.computation, c.name)
+        for c in found
+        if c.kind == "all-gather" and c.origin == "asked" and c.weight is None
+    }
+
+
 def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
     """Return the bytes that one device sends in collectives in one call of the program: mesh axes -> lower
     and upper bound. The axes are ``data,model``; ``?`` if unknown; empty if each group is a single device. If

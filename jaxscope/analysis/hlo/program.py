@@ -6,7 +6,7 @@ empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -18,6 +18,7 @@ from jaxscope.analysis.hlo import (
     cost,
     cycles,
     fusions,
+    gathered_work,
     loops,
     recomputed,
     traffic,
@@ -58,6 +59,8 @@ class Program(msgspec.Struct, frozen=True):
       flops_by_line: the flops of each Python line, without those whose line is unknown.
       recomputed: matrix products that ``jax.checkpoint`` computes again; None: there are none, they are
         unknown, or they are in a differentiated loop (``recomputed.find``).
+      gathered_work: matrix products that all devices compute alike from arrays that an all-gather of the
+        user's program collects; None: there are none, or they are unknown.
       batched_branches: selections that may be conditionals under ``vmap``; None: there are none.
     """
 
@@ -85,6 +88,7 @@ class Program(msgspec.Struct, frozen=True):
     flops_by_line: list[cost.LineFlops] = []
     batched_branches: batched_branches.BatchedBranches | None = None
     recomputed: recomputed.Recomputed | None = None
+    gathered_work: gathered_work.GatheredWork | None = None
 
     # The JSON report has these names. The first of each group is the exact figure, or None; then the bounds.
 
@@ -122,7 +126,11 @@ class Program(msgspec.Struct, frozen=True):
 
 
 def analyze(
-    text: str, *, mesh: Sequence[tuple[str, int]] | None = None, user_files: Iterable[str] = ()
+    text: str,
+    *,
+    mesh: Sequence[tuple[str, int]] | None = None,
+    user_files: Iterable[str] = (),
+    whole: Collection[int] = (),
 ) -> Program:
     """Analyze the compiled text of one program. Never raises.
 
@@ -131,24 +139,28 @@ def analyze(
       mesh: (axis, size) in mesh order, to name the axes of collectives. The text refers to a device by its
         index in ``mesh.devices.flat``. If ``mesh`` is None, the mesh that the text prints is used, if any.
       user_files: files that are the user's own although they are in a library's directory.
+      whole: positions of arguments that each device has as a whole, although the HLO does not say so.
     """
     try:
         module = read(text, user_files)
     except Exception as error:  # the last resort: a text must never end its reader
         return _nothing(f"the text could not be read: {type(error).__name__}: {error}")
     try:
-        return of_module(module, mesh)
+        return of_module(module, mesh, whole)
     except Exception as error:
         return _nothing(f"the module could not be analyzed: {type(error).__name__}: {error}", module)
 
 
-def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> Program:
+def of_module(
+    module: Module, mesh: Sequence[tuple[str, int]] | None = None, whole: Collection[int] = ()
+) -> Program:
     """Return all figures of the program in a parsed module.
 
     Args:
       module: the parsed text.
       mesh: (axis, size) in mesh order, to name the axes of collectives. If it is None, the mesh that the text
         prints is used, if any.
+      whole: positions of arguments that each device has as a whole, although the HLO does not say so.
     """
     header = attributes(module.header)
     replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))
@@ -165,6 +177,10 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
     found_fusions = fusions.read(graph, attribution, executions)
     unfused, wrapped = fusions.alone(graph, found_fusions)
     counted = cost.total_flops(graph, executions, paths)
+    count, gathers = partitions or 1, collectives.asked_gathers(found_collectives)
+    shared = None
+    if count > 1 and replicas == 1:
+        shared = gathered_work.find(graph, executions, count, gathers, whole)
     return Program(
         module=module.name,
         num_partitions=partitions,
@@ -190,6 +206,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
         flops_by_line=cost.by_line(graph, attribution, executions, paths),
         batched_branches=batched_branches.find(module, graph, attribution, executions),
         recomputed=recomputed.find(graph, module.frames, executions),
+        gathered_work=shared,
     )
 
 

@@ -21,6 +21,8 @@ AXIS = re.compile(r'"([^"\\]*)"=(\d{1,9})')
 IDS = re.compile(r"device_ids=\[([\d, ]*)\]")
 USED = re.compile(r'"([^"\\]*)"(:\(\d+\)\d+)?')
 GROUP = re.compile(r"(\w+)=\{([^{}]*)\}")
+# An argument of the program, and the axes that split its dimensions
+_ARGUMENT = re.compile(r"%arg(\d+): [^%]*?sdy\.sharding = #sdy\.sharding<@[\w.]+, \[([^\]]*)\]")
 # Operation or target of a custom call -> the kind of sharding that it states (Mark.kind).
 KINDS = {
     "sdy.sharding_constraint": "constraint",
@@ -181,3 +183,11 @@ def _text(op: Op, kind: str, meshes: Mapping[str, Mesh]) -> str:
         return lexing.unquote(inner.get("_xla_buffer_placement", ""))
     found = stated(op, meshes)
     return "" if found is None else found.text
+
+
+def unsplit_arguments(text: str) -> set[int]:
+    """Return the positions of the arguments that each device has as a whole, from the StableHLO ``text`` of a
+    program. An argument without a sharding in Shardy's format is not among them."""
+    begin = text.find("@main(")
+    line = text[begin : text.find("\n", begin)] if begin >= 0 else ""
+    return {int(n) for n, axes in _ARGUMENT.findall(line) if '"' not in axes}

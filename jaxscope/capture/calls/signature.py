@@ -357,7 +357,7 @@ def _static_arguments(
 def _leaves(
     call: Flat, users_names: dict[paths.Identity, list[str]], shardings: Shardings
 ) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]], list[tuple[int, np.ndarray[Any, Any]]]]:
-    """Return the leaves of a call's arguments as data, ``Read.refs`` and ``Read.narrowed``.
+    """Return three things: the leaves of a call's arguments as data, ``Read.refs``, and ``Read.narrowed``.
 
     Args:
       call: the flattened arguments of the call.

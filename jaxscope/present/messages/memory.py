@@ -156,6 +156,14 @@ TEMPLATES = {
         "{share} of the matrix products that the {devices} devices compute for {function} are repeated:"
         " several devices compute the same part of the products at {lines}{why}"
     ),
+    "products-of-gathered": (
+        "all {devices} devices of {function} compute {share} of its matrix products alike: their operands"
+        " come from arrays that the all_gather at {line} collects on every device"
+    ),
+    "fix-gather-results": (
+        "compute on each device with its own part of these arrays, and call jax.lax.all_gather on the"
+        " results: for example on the embeddings of a batch instead of its images"
+    ),
     "repeated-product-here": "several devices compute the same part of a product of this line",
     "repeated-reason-here": "because of this line, several devices compute the same part",
     "repeated-by-constraint": (

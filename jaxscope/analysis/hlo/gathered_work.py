@@ -1,0 +1,192 @@
+"""Find matrix products that all devices compute alike, from arrays that ``jax.lax.all_gather`` collects.
+
+The instructions are followed from the parameters of the program to its results. Each value has one of three
+states: it is the same on all devices, the same because an all-gather has collected it, or it may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from jaxscope.analysis.hlo import cost, groups
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.lexing import attribute, instruction_attributes, number, operands
+from jaxscope.analysis.hlo.module import Computation, Instruction
+
+SAME, GATHERED, DIFFERS = range(3)  # joined with max()
+_CHANGES = frozenset({"all-to-all", "collective-permute", "infeed", "partition-id", "recv", "reduce-scatter"})
+_CHANGES |= {"ragged-all-to-all", "replica-id", "rng", "rng-get-and-update-state"}
+_REDUCES = frozenset({"all-reduce", "all-gather", "collective-broadcast"})
+_CALLS = frozenset({"fusion", "call", "async"})
+MOST_ROUNDS = 4  # through the body of a loop; each round only raises states
+
+_State: TypeAlias = "int | tuple[_State, ...]"  # a tuple for a value that is a tuple
+
+
+class GatheredWork(msgspec.Struct, frozen=True):
+    """The matrix products and convolutions that all devices compute alike from gathered arrays.
+
+    Attributes:
+      flops: their flops in one call, on one device.
+      all_flops: the flops of all products and convolutions, on one device.
+    """
+
+    flops: int
+    all_flops: int
+
+
+def find(
+    graph: CallGraph,
+    executions: Mapping[str, int | None],
+    devices: int,
+    gathers: Collection[tuple[str, str]],
+    whole: Collection[int] = (),
+) -> GatheredWork | None:
+    """Return the matrix products that all devices compute alike because an all-gather has collected their
+    operands. Return None if there are none, or if the flops of a product are unknown.
+
+    Args:
+      graph: the calls of the module; created with ``also=cost.WORK``, the opcodes of dots and convolutions.
+      executions: name of a computation -> how often it runs in one call; None: unknown.
+      devices: number of devices; the program runs once on each, as a partition.
+      gathers: (computation, name) of the all-gathers that the user's program asks for.
+      whole: positions of parameters that each device has as a whole, although the HLO does not say so.
+    """
+    entry = graph.module.entry
+    if entry is None or graph.circular or not gathers:
+        return None
+    flow = _Flow(graph, devices, gathers)
+    flow.run(entry, [_parameter(p, whole) for p in sorted(entry.parameters(), key=_position)])
+    found = every = 0
+    for computation, instruction in graph.all(*cost.WORK):
+        once, times = cost.flops(graph, computation, instruction), executions.get(computation.name)
+        if once is None or times is None:
+            return None
+        every += once * times
+        if flow.work.get((computation.name, instruction.name)) == GATHERED:
+            found += once * times
+    return GatheredWork(found, every) if found else None
+
+
+def _position(parameter: Instruction) -> int:
+    return number(next(iter(operands(parameter.tail)), None)) or 0
+
+
+def _parameter(parameter: Instruction, whole: Collection[int]) -> int:
+    """Return the state of a parameter of the program: the same on all devices if it is replicated. ``whole``
+    are positions of replicated parameters."""
+    stated = instruction_attributes(parameter.tail).get("sharding")
+    return SAME if stated == "{replicated}" or (stated is None and _position(parameter) in whole) else DIFFERS
+
+
+class _Flow:
+    """Follows states through the instructions of the computations.
+
+    Attributes:
+      work: (computation, instruction) of a product or convolution -> the state of its operands.
+    """
+
+    def __init__(self, graph: CallGraph, devices: int, gathers: Collection[tuple[str, str]]) -> None:
+        self.work: dict[tuple[str, str], int] = {}
+        self._graph, self._devices, self._gathers = graph, devices, gathers
+        self._results: dict[tuple[str, tuple[_State, ...]], _State] = {}
+
+    def run(self, computation: Computation, given: Sequence[_State]) -> _State:
+        """Return the state of the result of ``computation`` for parameters with the states ``given``."""
+        key = computation.name, tuple(given)
+        if key not in self._results:
+            values: dict[str, _State] = {}
+            for i in computation.instructions:
+                values[i.name] = self._state(computation, i, values, given)
+            root = computation.root
+            self._results[key] = values[root.name] if root is not None else DIFFERS
+        return self._results[key]
+
+    def _state(
+        self,
+        computation: Computation,
+        i: Instruction,
+        values: Mapping[str, _State],
+        given: Sequence[_State],
+    ) -> _State:
+        if i.opcode == "parameter":
+            n = _position(i)
+            return given[n] if n < len(given) else DIFFERS
+        if i.opcode in ("constant", "iota"):
+            return SAME
+        read = [values.get(name, DIFFERS) for name in operands(i.tail)]
+        if i.opcode == "tuple":
+            return tuple(read)
+        if i.opcode == "get-tuple-element":
+            n, whole = number(attribute(i.tail, "index")) or 0, read[0] if read else DIFFERS
+            return whole[n] if isinstance(whole, tuple) and n < len(whole) else _joined(whole)
+        if i.opcode.endswith("-done") and read and isinstance(read[0], tuple):
+            return read[0][min(1, len(read[0]) - 1)]
+        if i.operation == "while":
+            return self._loop(computation, i, read[0] if read else DIFFERS)
+        called = [c.callee for c in self._graph.of(computation, i)]
+        if i.operation == "conditional" and called:
+            branches = [self.run(c, [state]) for c, state in zip(called, read[1:], strict=False)]
+            return _raised(_either(branches), _joined(read[0]))
+        if i.operation in _CALLS and called:
+            result = self.run(called[0], read)
+            return (tuple(read), result) if i.opcode.endswith("-start") else result
+        state = self._of_operation(computation, i, _joined(tuple(read)))
+        return (tuple(read), state) if i.opcode.endswith("-start") else state
+
+    def _of_operation(self, computation: Computation, i: Instruction, read: int) -> int:
+        """Return the state of the result of an instruction that calls nothing, for operands of which ``read``
+        is the joined state."""
+        if i.opcode in cost.WORK:
+            at = computation.name, i.name
+            self.work[at] = max(self.work.get(at, SAME), read)
+        if i.operation in _CHANGES:
+            return DIFFERS
+        if i.operation in _REDUCES and self._among_all(i):
+            if (computation.name, i.name) in self._gathers:
+                return GATHERED
+            return SAME if read == DIFFERS else read
+        return read
+
+    def _loop(self, computation: Computation, i: Instruction, state: _State) -> _State:
+        called = {c.key: c.callee for c in self._graph.of(computation, i)}
+        if called.keys() < {"body", "condition"}:
+            return DIFFERS
+        for _ in range(MOST_ROUNDS):
+            lasts = _joined(self.run(called["condition"], [state]))
+            after = _raised(_either([state, self.run(called["body"], [state])]), lasts)
+            if after == state:
+                return state
+            state = after
+        return _raised(state, DIFFERS)
+
+    def _among_all(self, i: Instruction) -> bool:
+        """Return whether the groups of the collective ``i`` are one group of all devices."""
+        text = attribute(i.tail, "replica_groups")
+        found = groups.parse(text) if text else None
+        if found is None:
+            return text == "{}"
+        return len(found.members) == 1 and len(found.members[0]) == self._devices
+
+
+def _joined(state: _State) -> int:
+    return max(map(_joined, state), default=SAME) if isinstance(state, tuple) else state
+
+
+def _raised(state: _State, least: int) -> _State:
+    """Return ``state``, with DIFFERS everywhere if ``least`` is DIFFERS."""
+    if least != DIFFERS:
+        return state
+    return tuple(_raised(part, least) for part in state) if isinstance(state, tuple) else DIFFERS
+
+
+def _either(states: Sequence[_State]) -> _State:
+    """Return the state of a value that has one of ``states``."""
+    first = states[0] if states else DIFFERS
+    if all(isinstance(s, tuple) and isinstance(first, tuple) and len(s) == len(first) for s in states):
+        parts = [s for s in states if isinstance(s, tuple)]
+        return tuple(_either(column) for column in zip(*parts, strict=True))
+    return max(map(_joined, states), default=DIFFERS)
