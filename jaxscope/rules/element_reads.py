@@ -11,7 +11,7 @@ from jaxscope.model import line_times, payers, sources
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
-from jaxscope.rules import many_compilations
+from jaxscope.rules import eager_compilations
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -133,6 +133,6 @@ def _iterates(run: Run, at: Frame) -> bool:
     lines = {at.line, loop[0]} if loop is not None else {at.line}
     return any(
         f.source is not None and f.source.file == at.file and f.source.line in lines
-        for f in many_compilations.eager_barrage(run)
+        for f in eager_compilations.eager_barrage(run)
         if isinstance(f.fix, Fix) and f.fix.kind == "numpy"
     )

@@ -17,7 +17,7 @@ from jaxscope.model import arrays, sources
 from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
-from jaxscope.rules.many_compilations import compiled_for_each_length
+from jaxscope.rules.eager_compilations import compiled_for_each_length
 from jaxscope.rules.programs import mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix

@@ -1,6 +1,7 @@
 """Matrix products that all devices compute alike from gathered arrays."""
 
 import pytest
+
 from jaxscope.analysis.hlo import program
 
 MODULE = """HloModule jit_f, entry_computation_layout={()->f32[]}, num_partitions=4
@@ -32,7 +33,7 @@ ENTRY %main (w: f32[64,64], x: f32[16,64]) -> f32[64,64] {
   %loop = (s32[], f32[64,64]{1,0}) while(%init), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"5"}}
   ROOT %r = f32[64,64]{1,0} get-tuple-element(%loop), index=1
 }
-"""  # noqa: E501
+"""
 ONE = 2 * 64**3  # flops of one product
 
 

@@ -1,5 +1,4 @@
-"""Rules JX132 (functions that keep recompiling for various causes) and JX133 (lines that make JAX compile
-many operations outside jit)."""
+"""Rule JX133: lines that make JAX compile many operations outside jit."""
 
 from __future__ import annotations
 
@@ -16,19 +15,16 @@ from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around
 from jaxscope.model import causes, payers, sources, transfers
 from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
-from jaxscope.model.records import Compilation, Function
+from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
-from jaxscope.rules import functions, library_calls, loop_calls, outside_jit, recompiles
+from jaxscope.rules import functions, library_calls, loop_calls, outside_jit
 from jaxscope.rules.registry import rule
-from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, message
 
-WINDOW = 50  # the latest calls of a function, among which recompiles are counted
-FEWEST = 10  # recompiles that are worth a finding
 SHARE = 0.1  # share of all seconds of the run: below it, a line with few recompiles is not reported
 # A line with BARRAGE recompiles has a warning. A line with BARRAGE compilations has a note if its share of
 # all seconds is at least SOME x SHARE.
@@ -67,57 +63,6 @@ PLACES = frozenset({"replicate", "unreplicate", "device_put_replicated", "device
 PLACING = frozenset({None, "jax", "flax"})
 _CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
 RECOMPILES = "of them is a recompile", "of them are recompiles"
-
-
-@rule("JX132", "recompile-rate", WARNING)
-def recompile_rate(run: Run) -> Iterator[Finding]:
-    for f in run.functions.values():
-        repeats = causes.recompiles(f, run) if f.user else []
-        rate = _by_calls(f, repeats) or _by_number(f, repeats)
-        if rate is None or _has_own_finding(run, repeats):
-            continue
-        last = repeats[-1]
-        yield Finding(
-            code="JX132",
-            severity=WARNING,
-            certainty=CERTAIN,
-            title=message("keeps-recompiling", function=f.display_name, rate=rate),
-            function=f.id,
-            source=last.site,
-            evidence=[Evidence(rate, compilation=last.id, source=last.site)],
-            fix=Fix(message("fix-many-causes", function=f.display_name)),
-        )
-
-
-def _has_own_finding(run: Run, repeats: list[Compilation]) -> bool:
-    """Return whether another rule reports ``repeats``, the recompiles of a function: more than half of them
-    have the same cause, and there is advice about that cause."""
-    found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
-    for c in repeats:
-        cause = causes.of(run, c)[0]
-        found.setdefault((cause.kind, cause.path), []).append((c, cause))
-    most = max(found.values(), key=len)
-    if 2 * len(most) <= len(repeats):
-        return False
-    group = recompiles.group_of(run, [c for c, _ in most], [cause for _, cause in most])
-    return recompiles.advice(group) is not None
-
-
-def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
-    calls = max(f.counted_calls.values(), default=0)
-    window = min(WINDOW, calls)
-    recent = [c for c in repeats if c.calls_then is not None and c.calls_then > calls - window]
-    if not calls or len(recent) < FEWEST or 5 * len(recent) < window:
-        return None
-    return message("recompiled-of-calls", n=len(recent), window=window, function=f.display_name)
-
-
-def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
-    """Return a clause with the number of recompiles of ``f``, which are ``repeats``. Return None if they are
-    too few for a finding, or if the calls of ``f`` are counted."""
-    if f.counted_calls or len(repeats) < FEWEST:
-        return None
-    return message("recompiled-so-often", n=len(repeats))
 
 
 class Avoidable(NamedTuple):
