@@ -109,7 +109,7 @@ STATED = {
         f"have {unrolled_loops.LARGE_TURN * unrolled_loops.TURNS} or more operations, which are at least"
         f" {share(unrolled_loops.SMALL_TURNS)}",
         f"At least {unrolled_loops.FEW_DRAWS} of its draws",
-        f"at least {share(sample_sites.SHARE)}\nof all seconds of compiling",
+        f"the line that runs the model takes at least {share(sample_sites.SHARE)}",
     ),
     "JX204": (
         f"at least {n(loop_calls.FEWEST)} rows",
