@@ -4,6 +4,10 @@ values, checking them for NaN, operations outside jit, or the line's own Python 
 C code (``jaxscope/_stacks.c``) samples the stack of the main thread, at first 50 times a second, later 5
 times a second. A sample counts for the seconds since the sample before it. This module adds up the samples.
 It writes the sums as an event ``LineTimes`` whenever the recorded time has grown by half, and at the end.
+
+The samples of the time before JAX has a backend are added up apart. A thread requests the samples, and Python
+warns when a process with several threads forks: in that time, a fork therefore ends the sampling. Later, the
+backend has threads of its own.
 """
 
 from __future__ import annotations
@@ -49,6 +53,7 @@ GROWN = 1.5
 FIRST_S = 5.0  # seconds after which the times are first written
 MOST_CALLERS = 6  # lines of the user that are kept of one stack
 MOST = 300  # entries of one event
+MOST_SETUP = 50  # entries of the time before JAX has a backend
 # Settings of JAX with which each call or operation takes longer
 DEBUGGING = ("jax_debug_nans", "jax_debug_infs", "jax_disable_jit")
 
@@ -82,6 +87,9 @@ class _Place(NamedTuple):
     library: str | None = None
 
 
+_Sums = dict[_Place, list[float]]  # [seconds, blocked, samples]
+
+
 class LineTimer:
     """Measures on which lines the main thread spends its time, for one recording.
 
@@ -98,22 +106,37 @@ class LineTimer:
         self._began = clock()
         self._sampler: Any = None
         self._seconds = 0.0
-        self._places: dict[_Place, list[float]] = {}  # [seconds, blocked, samples]
+        self._places: _Sums = {}
+        self._setup_seconds, self._setup_places = 0.0, _Sums()
+        self._in_setup = False
         self._due = FIRST_S
 
-    def start(self) -> None:
+    def start(self, *, setup: bool = False) -> None:
         """Begin to sample the stack of the main thread. Do nothing if there is no C code that samples
-        (``sampler``)."""
+        (``sampler``). ``setup``: JAX has no backend yet; call this method again as soon as it has one."""
+        self.end_setup()
         self._sampler = sampler()
         if self._sampler is not None:
+            self._in_setup = setup
             self._sampler.start(PERIOD_S)
+
+    def end_setup(self) -> None:
+        """If JAX had no backend when the sampling began: stop it, and keep the samples. This is also called
+        before the process forks."""
+        if self._in_setup:
+            sampling, self._sampler, self._in_setup = self._sampler, None, False
+            self._setup_seconds += _add(sampling.take(), self._setup_places)
+            sampling.stop()
 
     def stop(self) -> None:
         """Write the times for the last time, and stop sampling."""
+        shield.attempt("line_times", self.end_setup)
         sampling, self._sampler = self._sampler, None
         if sampling is not None:
             shield.attempt("line_times", self._write, sampling)
             shield.attempt("line_times", sampling.stop)
+        elif self._setup_places and not self._places:
+            self._emit(self._event())
 
     def forked(self) -> None:
         """Stop measuring in a forked child: the thread that requests the samples exists in the parent
@@ -126,7 +149,7 @@ class LineTimer:
         """Write the times to the log if the recorded time has grown by half since they were last written, and
         for the first time after FIRST_S seconds."""
         elapsed = self._clock() - self._began
-        if self._sampler is not None and elapsed >= self._due:
+        if self._sampler is not None and not self._in_setup and elapsed >= self._due:
             self._due = GROWN * elapsed
             shield.attempt("line_times", self._write, self._sampler)
 
@@ -137,33 +160,48 @@ class LineTimer:
         return max(1, step // 4)
 
     def _write(self, sampling: Any) -> None:
-        stacks = _Stacks()
-        for seconds, slept, *stack in sampling.take():
-            self._seconds += seconds
-            sums = self._places.setdefault(stacks.place(stack[::2], stack[1::2]), [0.0, 0.0, 0])
-            for i, part in enumerate((seconds, seconds if slept else 0.0, 1)):
-                sums[i] += part
+        self._seconds += _add(sampling.take(), self._places)
         if self._places:
             self._emit(self._event())
 
     def _event(self) -> LineTimes:
         """Return the times of all samples so far, as an event."""
-        known = [(at, sums) for at, sums in self._places.items() if at.stack]
-        lines = [
-            LineTime(
-                doing=at.doing,
-                stack=list(at.stack),
-                column=at.column,
-                traced=list(at.traced),
-                library=at.library,
-                seconds=round(seconds, 6),
-                blocked=round(blocked, 6),
-                samples=int(samples),
-            )
-            for at, (seconds, blocked, samples) in sorted(known, key=lambda item: -item[1][0])[:MOST]
-        ]
-        debugging = shield.attempt("debug_settings", _debugging) or []
-        return LineTimes(seconds=round(self._seconds, 6), lines=lines, debugging=debugging)
+        return LineTimes(
+            seconds=round(self._seconds, 6),
+            lines=_lines(self._places, MOST),
+            debugging=shield.attempt("debug_settings", _debugging) or [],
+            setup_seconds=round(self._setup_seconds, 6),
+            setup=_lines(self._setup_places, MOST_SETUP),
+        )
+
+
+def _add(samples: list[Any], sums: _Sums) -> float:
+    """Add ``samples`` to ``sums``. Return the seconds of all of them."""
+    stacks, whole = _Stacks(), 0.0
+    for seconds, slept, *stack in samples:
+        whole += seconds
+        at = sums.setdefault(stacks.place(stack[::2], stack[1::2]), [0.0, 0.0, 0])
+        for i, part in enumerate((seconds, seconds if slept else 0.0, 1)):
+            at[i] += part
+    return whole
+
+
+def _lines(sums: _Sums, most: int) -> list[LineTime]:
+    """Return the entries of ``sums`` that have a line of the user, the longest first, at most ``most``."""
+    known = [(at, parts) for at, parts in sums.items() if at.stack]
+    return [
+        LineTime(
+            doing=at.doing,
+            stack=list(at.stack),
+            column=at.column,
+            traced=list(at.traced),
+            library=at.library,
+            seconds=round(seconds, 6),
+            blocked=round(blocked, 6),
+            samples=int(samples),
+        )
+        for at, (seconds, blocked, samples) in sorted(known, key=lambda item: -item[1][0])[:most]
+    ]
 
 
 def _debugging() -> list[str]:

@@ -7,6 +7,7 @@ the program, forks, and the environment variables that ``jaxscope run`` sets.
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import os
 import sys
@@ -197,6 +198,8 @@ class Session:
             self._backend_seen()
         else:
             self.probe.introductions.on_backend = self._backend_seen
+            if self.line_times is not None:
+                shield.attempt("line_times", functools.partial(self.line_times.start, setup=True))
         # Exit handlers run in the reverse order of their registration. JAX registered the one that releases
         # its backends when it was imported, so it runs after this one. The recording may end later still.
         atexit.register(self._leaving)
@@ -208,9 +211,7 @@ class Session:
             shield.attempt("rank", self.rank.begin, index, count)
 
     def _backend_seen(self) -> None:
-        """Begin to measure the times of lines, which starts a thread. Called when JAX's backend, which has
-        threads of its own, exists."""
-        # Not before: Python warns when a process with several threads forks.
+        """Begin to measure the times of lines after the set-up. Called when JAX's backend exists."""
         if self.line_times is not None:
             shield.attempt("line_times", self.line_times.start)
 
@@ -437,7 +438,7 @@ class Session:
     def _line_times(self, event: ev.LineTimes) -> None:
         """Log ``event``, the times of lines, and before it the checksums of the files with these lines."""
         self.probe.introductions.sources(
-            {frame.file for entry in event.lines for frame in (*entry.stack, *entry.traced)}
+            {frame.file for entry in (*event.lines, *event.setup) for frame in (*entry.stack, *entry.traced)}
         )
         self.writer.emit(event)
 
@@ -473,7 +474,15 @@ def _forked() -> None:
             )
 
 
-os.register_at_fork(after_in_child=_forked)  # once: such a hook cannot be removed
+def _before_fork() -> None:
+    """End the sampling of the set-up: Python warns when a process with several threads forks. Called by
+    Python before each fork."""
+    session = current()
+    if session is not None and session.line_times is not None:
+        shield.attempt("line_times", session.line_times.end_setup)
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_forked)  # once: such a hook cannot be removed
 
 
 def current() -> Session | None:

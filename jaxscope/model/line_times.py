@@ -20,6 +20,7 @@ from jaxscope.schema.libraries import CALL_WRAPPERS, JAX_ROOTS
 from jaxscope.schema.line_times import (
     CALLING,
     COMPILING,
+    COPYING,
     OPERATIONS,
     PYTHON,
     SLEEPING,
@@ -69,8 +70,27 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 def measured(run: Run) -> LineTimes | None:
-    """Return the times of the main thread of the main process by line. None if nothing was measured."""
-    return run.main.line_times if run.main is not None else None
+    """Return the times of the main thread of the main process by line, since JAX had a backend. None if
+    nothing was measured then."""
+    times = run.main.line_times if run.main is not None else None
+    return times if times is not None and times.seconds else None
+
+
+def setup_seconds(run: Run) -> float:
+    """Return the seconds of the main thread that were sampled before JAX had a backend; 0: none."""
+    times = run.main.line_times if run.main is not None else None
+    return times.setup_seconds if times is not None else 0.0
+
+
+def setup(run: Run) -> list[Spent]:
+    """Return how long the main thread did each thing at each of the user's lines before JAX had a backend,
+    from the end of ``import jax`` on, the longest time first. Empty if nothing was measured."""
+    found: dict[tuple[str, str, int], list[LineTime]] = {}
+    for entry in run.main.line_times.setup if run.main is not None and run.main.line_times else ():
+        doing = SLEEPING if entry.doing == PYTHON and 2 * entry.blocked > entry.seconds else entry.doing
+        if entry.stack:
+            found.setdefault((doing, *entry.stack[0].place), []).append(entry)
+    return sorted((_sum(doing, members) for (doing, *_), members in found.items()), key=lambda s: -s.seconds)
 
 
 @cached_until_changed
@@ -132,6 +152,20 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
                 found.append((doing, left))
         else:
             found.append((doing, entry))
+    return found
+
+
+@cached_until_changed
+def copying(run: Run) -> dict[tuple[str, int], tuple[float, int]]:
+    """Return (file, line) -> (seconds, number of samples) in which the main thread copied arrays to devices
+    there, before and after JAX had a backend, without the time that it slept."""
+    times = run.main.line_times if run.main is not None else None
+    every = [t for doing, t in entries(run) if doing == COPYING]
+    every += [t for t in times.setup if t.doing == COPYING and t.stack] if times is not None else []
+    found = dict[tuple[str, int], tuple[float, int]]()
+    for t in every:
+        seconds, samples = found.get(t.stack[0].place, (0.0, 0))
+        found[t.stack[0].place] = seconds + t.seconds - t.blocked, samples + t.samples
     return found
 
 

@@ -1270,11 +1270,17 @@ class LineTimes(Entry):
       traced: the lines of functions that JAX traced, with the seconds of tracing, the longest time first;
         their ``callers`` begin with the line that made JAX trace. The same seconds also count in ``lines``,
         for that line.
+      setup_seconds: the wall time that was measured before JAX had a backend, from the end of ``import jax``
+        on; it is not part of ``seconds``. 0: nothing was measured then, for example because the program
+        forked.
+      setup: like ``lines``, for ``setup_seconds``.
     """
 
     seconds: float
     lines: list[LineTime]
     traced: list[LineTime]
+    setup_seconds: float
+    setup: list[LineTime]
 
 
 class StepLine(Entry):

@@ -14,35 +14,39 @@ from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.schema.line_times import COMPILING, LineTimes
 
 TITLE = "Time of the main thread, by line"
+SETUP = "Time before the first use of a device, by line"
 SHOWN = 6
 
 
 def as_json(run: Run) -> contract.LineTimes | None:
     """Return the entry ``line_times`` of the JSON report. Return None if the times were not measured."""
-    times = model.measured(run)
+    times = run.main.line_times if run.main is not None else None
     if times is None:
         return None
 
-    def entry(s: Spent) -> contract.LineTime:
-        share = s.seconds / times.seconds if times.seconds else 0.0
+    def entry(s: Spent, whole: float) -> contract.LineTime:
+        share = s.seconds / whole if whole else 0.0
         return contract.LineTime(
             s.doing, s.line, s.seconds, share, s.samples, s.blocked, s.callers, s.library
         )
 
     return contract.LineTimes(
         seconds=times.seconds,
-        lines=[entry(s) for s in model.by_line(run)],
-        traced=[entry(s) for s in model.traced(run)],
+        lines=[entry(s, times.seconds) for s in model.by_line(run)],
+        traced=[entry(s, times.seconds) for s in model.traced(run)],
+        setup_seconds=times.setup_seconds,
+        setup=[entry(s, times.setup_seconds) for s in model.setup(run)],
     )
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about the lines of code at which the main thread spent most of its time, then about those
-    that JAX traced for long. Yield nothing if no line takes much.
+    """Yield lines about the lines of code at which the main thread spent most of its time: before JAX had a
+    backend, and since then. Then about those that JAX traced for long. Yield nothing if no line takes much.
 
     Lines that compile share one row. ``everything`` (``--all``) lists all lines of code, each in its own row.
     ``places`` shortens file names.
     """
+    yield from _setup(run, places, everything=everything)
     times = model.measured(run)
     if times is None:
         return
@@ -65,6 +69,21 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         more = count(len(left), "more line")
         rest = words.share(sum(s.seconds for s in left), times)
         yield line((f"{more}: --all shows them", "dim"), right=rest, indent=2)
+
+
+def _setup(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
+    """Yield lines about the lines of code at which the main thread spent most of its time before JAX had a
+    backend."""
+    found, whole = model.setup(run), model.setup_seconds(run)
+    least = words.LEAST * (run.seconds or whole)
+    shown = found if everything else [s for s in found if s.seconds >= least and s.samples >= words.FEWEST]
+    if not shown:
+        return
+    yield BLANK
+    yield line((SETUP, "title"), f"  (approximate, of {seconds(whole)} that were sampled)")
+    for s in shown[: len(shown) if everything else SHOWN]:
+        share = f"{seconds(s.seconds)}  {100 * s.seconds / whole if whole else 0:3.0f} %"
+        yield line(*words.part(s, places), right=share, indent=2, hang=2)
 
 
 def _compiling(run: Run, every: list[Spent], times: LineTimes) -> Iterator[Line]:

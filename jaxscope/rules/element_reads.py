@@ -1,5 +1,5 @@
 """Rules JX603 (a loop reads the elements of an array on the host, one at a time) and JX604 (a loop copies the
-items of a batch to the device, one at a time)."""
+items of a batch to the device one at a time, or JAX converts a list item by item)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,14 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Seconds, message
 
 COPIES = frozenset({"jnp.asarray", "jnp.array", "device_put"})  # kinds of copies that the program requests
+LISTS = frozenset({"jnp.asarray", "jnp.array"})
 FEWEST, MANY = 1_000, 10_000  # the fewest reads for a finding, and for a warning
 SMALL = 64 << 10  # bytes: a smaller array counts as an item of a batch, a larger one as a batch
+CONVERTED = (
+    20e6  # bytes per second: NumPy arrays are copied a hundred times as fast, lists converted at a tenth
+)
+EACH = 0.005  # seconds of one copy: a shorter one is not worth a finding
+SHARE, MUCH = 0.05, 0.15  # shares of the run's time that converting a list takes: a note, a warning
 SCALAR = 16  # bytes of the largest number, complex128
 
 
@@ -110,6 +116,36 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
             evidence=[Evidence(text, source=t.source)],
             fix=Fix(message("fix-copy-batch"), "copy_once"),
             seconds=t.blocked_seconds,
+        )
+    yield from _converted_lists(run)
+
+
+def _converted_lists(run: Run) -> Iterator[Finding]:
+    """Yield findings about lines that pass a large Python list to jnp.array or jnp.asarray: they take far
+    longer than the copy of an array with as many bytes."""
+    for t in model.transfers(run):
+        if t.source is None or t.kind not in LISTS or not t.bytes or not t.count or not run.seconds:
+            continue
+        seconds, samples = line_times.copying(run).get(t.source.place, (0.0, 0))
+        share = seconds / run.seconds
+        if samples < line_times.FEWEST or share < SHARE or seconds < EACH * t.count:
+            continue
+        if t.bytes > CONVERTED * seconds:
+            continue
+        text = message(
+            "list-converted", expression=t.text or t.kind, seconds=Seconds(seconds), bytes=Bytes(t.bytes)
+        )
+        yield Finding(
+            code="JX604",
+            severity=WARNING if share >= MUCH else NOTE,
+            certainty=LIKELY,
+            title=text,
+            source=t.source,
+            evidence=[Evidence(text, source=t.source)],
+            fix=Fix(message("fix-convert-list"), "numpy"),
+            seconds=seconds,
+            subject=("list", t.source.file, t.source.line),
+            timed=True,
         )
 
 

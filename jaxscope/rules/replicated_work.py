@@ -59,7 +59,7 @@ def repeated(run: Run) -> Iterator[Finding]:
     most = max((_products(texts) for *_, texts in every), default=0)
     for p, f, texts in every:
         c, n, work = p.compilations[-1], _products(texts), repeated_products.find(texts)
-        if n >= SHARE * most and takes_time(run, p, f, n) and (found := _gathered(run, p, f, texts)):
+        if n and n >= SHARE * most and (found := _gathered(run, p, f, texts)) and takes_time(run, p, f, n):
             yield found
             continue
         if work is None or n < SHARE * most or not takes_time(run, p, f, n):

@@ -51,13 +51,18 @@ class LineTimes(Event, frozen=True, tag="LineTimes"):
     earlier ones of its process.
 
     Attributes:
-      seconds: the wall time that was sampled. The sum over ``lines`` is smaller if no line of the user was on
-        the stack at times, or if there were too many lines.
+      seconds: the wall time that was sampled since JAX had a backend. The sum over ``lines`` is smaller if no
+        line of the user was on the stack at times, or if there were too many lines.
       lines: an entry for each stack and each activity of the thread there, the longest first.
       debugging: the settings of JAX for debugging that were on when the event was written, such as
         ``jax_debug_nans``.
+      setup_seconds: the wall time that was sampled before JAX had a backend, from the end of ``import jax``
+        on. 0: nothing was sampled then, for example because the program forked.
+      setup: like ``lines``, for this time.
     """
 
     seconds: float = 0.0
     lines: list[LineTime] = []
     debugging: list[str] = []
+    setup_seconds: float = 0.0
+    setup: list[LineTime] = []

@@ -14,7 +14,7 @@ import pytest
 
 from jaxscope.capture import line_times
 from jaxscope.schema import events as ev
-from jaxscope.schema.line_times import CHECKING, COMPILING, OPERATIONS, PYTHON, WAITING
+from jaxscope.schema.line_times import CHECKING, COMPILING, COPYING, OPERATIONS, PYTHON, WAITING
 
 _stacks = pytest.importorskip("jaxscope._stacks", reason="not built: no C compiler when it was installed")
 
@@ -300,6 +300,45 @@ def test_a_program_that_forks_before_it_uses_jax_gets_no_warning_from_python(rec
     print("ok")
     """
     assert record(textwrap.dedent(program)).out == "ok\n"
+
+
+SETUP = """
+import os, sys
+import jax, jax.numpy as jnp
+
+if len(sys.argv) > 1:
+    if not os.fork():
+        os._exit(0)
+    os.wait()
+ids = list(range(1_500_000))
+x = jnp.array(ids)
+for i in range(200_000):
+    y = i
+"""
+
+
+@pytest.mark.capture
+def test_the_time_before_there_is_a_backend_is_kept_apart(record):
+    event = record(SETUP).of(ev.LineTimes)[-1]
+    converting = SETUP.splitlines().index("x = jnp.array(ids)") + 1
+    found = collections.Counter()
+    for t in event.setup:
+        found[t.doing, t.stack[0].line] += t.samples
+    assert found[COPYING, converting] > 5, found
+    assert sum(t.seconds for t in event.setup) <= event.setup_seconds + 1e-3
+    assert all(t.doing != COPYING for t in event.lines)
+
+
+@pytest.mark.capture
+def test_a_fork_ends_the_measurement_of_the_set_up(record):
+    event = record(SETUP.replace("len(sys.argv) > 1", "True")).of(ev.LineTimes)[-1]
+    assert all(t.doing != COPYING for t in event.setup)
+
+
+@pytest.mark.capture
+def test_a_program_without_a_backend_has_the_times_of_its_set_up(record):
+    event = record("import jax\nx = 0\nfor i in range(4_000_000):\n    x += i\n").of(ev.LineTimes)[-1]
+    assert event.lines == [] and event.seconds == 0 and event.setup[0].stack[0].line in (3, 4)
 
 
 @pytest.mark.capture

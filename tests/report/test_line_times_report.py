@@ -13,7 +13,7 @@ from jaxscope.present.text import Places
 from jaxscope.report import contract, function_summary, html, json_report, line_times
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.line_times import COMPILING, OPERATIONS, PYTHON, WAITING, LineTime
+from jaxscope.schema.line_times import COMPILING, COPYING, OPERATIONS, PYTHON, WAITING, LineTime
 from jaxscope.tui.rows import overview
 
 AT = Frame("/home/ann/work/train.py", 7, "Trainer.fit.<locals>.<listcomp>")
@@ -59,6 +59,23 @@ def test_the_longest_lines_are_listed_with_what_is_done_there(recorded):
         "included above: traced by JAX model.py:12 in Model.__call__ 2.0 s 20 %",
         "1 more line: --all shows them 0.20 s 2 %",
     ]
+
+
+def test_the_lines_before_the_first_use_of_a_device_come_first(tmp_path):
+    made = store.create(tmp_path / "run")
+    log = Log(made)
+    setup = [LineTime(COPYING, [AT], 3.0, 60), LineTime(PYTHON, [OTHER], 0.1, 5)]
+    log.say(ev.LineTimes(setup_seconds=4.0, setup=setup), after=10.0)
+    log.end()
+    run = load(made)
+    assert printed(run) == [
+        "",
+        "Time before the first use of a device, by line (approximate, of 4.0 s that were sampled)",
+        "copying to devices train.py:7 in Trainer.fit 3.0 s 75 %",
+    ]
+    assert len(printed(run, everything=True)) == 4
+    found = line_times.as_json(run)
+    assert (found.seconds, found.lines, found.setup_seconds, found.setup[0].share) == (0.0, [], 4.0, 0.75)
 
 
 def test_all_lines_are_listed_where_all_is_asked_for(recorded):

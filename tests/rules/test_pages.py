@@ -19,6 +19,7 @@ from jaxscope.rules import (
     donation,
     each_program,
     eager_compilations,
+    element_reads,
     fast_path,
     inserted_collectives,
     jacobians,
@@ -175,6 +176,10 @@ STATED = {
         f"at most {share(unused_results.FEW)} of the elements along the first axis",
         f"the function itself reads at most {share(stacked_results.READ)}",
         f"at least {share(unused_results.MUCH)} of the function's operations",
+    ),
+    "JX604": (
+        f"{share(element_reads.SHARE)} of the run's time or more",
+        f"less than {element_reads.CONVERTED / 1e6:.0f} MB per second",
     ),
     "JX515": (
         f"at least {share(repeated_products.SHARE)} of their operations",

@@ -88,6 +88,13 @@ TEMPLATES = {
         " then NumPy numbers, and JAX runs nothing to read them"
     ),
     "items-copied": "{expression}{helper} copies {n} arrays of {each} to the device, one at a time",
+    "list-converted": (
+        "{expression} takes about {seconds} for {bytes}: JAX converts a Python list item by item"
+    ),
+    "fix-convert-list": (
+        "let NumPy convert the list first, which is many times as fast: jnp.asarray(np.array(list, dtype))."
+        " Or make a NumPy array from the start instead of the list"
+    ),
     "fix-copy-batch": (
         "prepare the items with NumPy, and copy them together when the batch is complete, with"
         " jnp.asarray(np.stack(items)), or pass the NumPy batch to the jitted function. If the work on an"
