@@ -7,7 +7,7 @@ import ast
 from collections.abc import Collection
 from typing import NamedTuple
 
-from jaxscope.analysis.rewrap_site import FUNCTION, last_name, own_nodes, spans, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, own_nodes, spans, syntax
 
 _ADDS = frozenset({"append", "extend"})
 
@@ -107,28 +107,29 @@ class Joined(NamedTuple):
     Attributes:
       name: the variable.
       value: what the statement adds, as source.
-      join: the function that joins a list of such values after the loop, as source: ``jnp.hstack``.
+      joined: the expression that joins a list of such values after the loop: ``jnp.hstack(name)``.
     """
 
     name: str
     value: str
-    join: str
+    joined: str
 
 
 # Functions that make an array longer -> the function that joins a list of the added values
-_JOINS = {"append": "hstack", "concatenate": "concatenate", "vstack": "vstack", "hstack": "hstack"}
+_JOINS = {"append": "concatenate", "concatenate": "concatenate", "vstack": "vstack", "hstack": "hstack"}
 
 
 def only_joined(source: str | None, line: int) -> Joined | None:
-    """Return the statement at ``line`` if it makes an array longer that nothing else in its loop uses, so
-    that a list can collect the values. Return None if the line has no such statement."""
+    """Return the statement at ``line`` if it makes an array longer, so that a list can collect the
+    values: the array is empty at first, and nothing else in the loops around it, and no other function, uses
+    it. Return None if the line has no such statement."""
     found = syntax(source)
     loops = (
         [n for n in found.blocks if isinstance(n, (ast.For, ast.While)) and spans(n, line)] if found else []
     )
     if not loops:
         return None
-    loop = max(loops, key=lambda n: n.lineno)
+    loop, outermost = max(loops, key=lambda n: n.lineno), min(loops, key=lambda n: n.lineno)
     for statement in (n for n in own_nodes(loop) if isinstance(n, ast.Assign) and spans(n, line)):
         (target, *others), call = statement.targets, statement.value
         if others or not isinstance(target, ast.Name) or not isinstance(call, ast.Call):
@@ -136,12 +137,40 @@ def only_joined(source: str | None, line: int) -> Joined | None:
         join = _JOINS.get(last_name(call.func) or "")
         parts = list(call.args)
         if last_name(call.func) != "append":
-            joined = parts[0] if len(parts) == 1 else None
-            parts = joined.elts if isinstance(joined, (ast.List, ast.Tuple)) else []
+            only = parts[0] if len(parts) == 1 else None
+            parts = only.elts if isinstance(only, (ast.List, ast.Tuple)) else []
         if join is None or len(parts) != 2 or call.keywords or not _is(parts[0], target.id):
             continue
-        used = sum(isinstance(n, ast.Name) and n.id == target.id for n in ast.walk(loop))
-        if used == 2 and isinstance(call.func, ast.Attribute):
-            module = ast.unparse(call.func.value)
-            return Joined(target.id, ast.unparse(parts[1]), f"{module}.{join}")
+        if _uses(outermost, target.id) == 2 and isinstance(call.func, ast.Attribute) and found is not None:
+            module, value = ast.unparse(call.func.value), ast.unparse(parts[1])
+            joined = f"{module}.{join}({target.id})"
+            if last_name(call.func) == "append":  # it joins arrays of any shape as if they were flat
+                joined = f"{module}.concatenate([{module}.ravel(v) for v in {target.id}])"
+            if _begins_empty(found, target.id):
+                return Joined(target.id, value, joined)
     return None
+
+
+def _uses(node: ast.AST, name: str) -> int:
+    return sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
+
+
+def _begins_empty(found: Syntax, name: str) -> bool:
+    """Return whether the only other assignment to ``name`` makes an empty array (``jnp.array([])``,
+    ``jnp.zeros((0, 8))``), in the function that makes it longer, and no other function uses it."""
+    scopes = [n for n in found.blocks if isinstance(n, FUNCTION) and _uses(n, name)]
+    scope = scopes[0] if scopes else found.tree
+    if len(scopes) > 1 or _uses(found.tree, name) > _uses(scope, name):
+        return False
+    assigned = [n for n in ast.walk(scope) if isinstance(n, ast.Assign)]
+    made = [n.value for n in assigned if any(_is(t, name) for t in n.targets) and not _uses(n.value, name)]
+    return len(made) == 1 and isinstance(made[0], ast.Call) and _is_empty(made[0])
+
+
+def _is_empty(call: ast.Call) -> bool:
+    first = call.args[0] if call.args else None
+    if isinstance(first, ast.Tuple):
+        first = first.elts[0] if first.elts else None
+    return (isinstance(first, ast.List) and not first.elts) or (
+        isinstance(first, ast.Constant) and first.value == 0
+    )

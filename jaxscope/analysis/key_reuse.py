@@ -316,7 +316,7 @@ def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | N
 def called_in(source: str | None, names: set[str], *, surely: bool = False) -> set[str]:
     """Return the names of all functions that may run if the functions ``names`` are called: ``names`` and the
     functions of ``source`` that they mention, directly or through other functions. ``surely``: do not count
-    what they mention in branches of ``if``."""
+    what they mention in code that may not run, such as branches of ``if``."""
     found = syntax(source)
     walk = _without_branches if surely else ast.walk
     bodies: dict[str, set[str]] = {}
@@ -336,14 +336,19 @@ def called_in(source: str | None, names: set[str], *, surely: bool = False) -> s
 
 
 def _without_branches(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield ``node`` and all nodes in it, except those in the branches of ``if`` and ``match``."""
+    """Yield ``node`` and all nodes in it that run whenever ``node`` runs: not those in the branches of ``if``
+    and ``match``, in ``except`` or after ``return``, and not the values of a dictionary."""
+    if isinstance(node, (ast.ExceptHandler, ast.Dict, ast.Match)):
+        return
     yield node
     for name, value in ast.iter_fields(node):
-        if isinstance(node, ast.Match) or (isinstance(node, (ast.If, ast.IfExp)) and name != "test"):
+        if isinstance(node, (ast.If, ast.IfExp)) and name != "test":
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
                 yield from _without_branches(child)
+            if isinstance(child, (ast.Return, ast.Raise)):
+                break
 
 
 class _Draws:

@@ -18,7 +18,8 @@ _UPDATES = frozenset(
     {"add", "apply", "divide", "get", "max", "min", "mul", "multiply", "power", "set", "subtract"}
 )
 _MODES = frozenset({"drop", "fill", "FILL_OR_DROP"})
-_MASK = re.compile(r"mask|valid|where|weight", re.IGNORECASE)
+_MASK = re.compile(r"count|keep|length|mask|present|valid|weight|where", re.IGNORECASE)
+READS = frozenset({"get", "take"})  # methods that read rows
 _ROUNDS = 4  # functions through which a padded value is followed
 _KEEPS = frozenset({"array", "asarray", "concatenate", "device_put", "int32", "stack"})
 _Key: TypeAlias = str | tuple[str, int | None]  # a name, or (function, position of a result; None: the whole)
@@ -46,35 +47,70 @@ class Wrapped(NamedTuple):
 
 def find(source: str | None) -> list[Wrapped]:
     """Return the lines of ``source`` that use an index padded with -1 with a mode that should leave it out.
-    Lines are left out if their function compares the index with a number, or if a mask seems to make what is
-    added 0."""
+    Lines are left out if the file compares the index with something, if its function gives it another value,
+    or if the function seems to leave out the padding in another way (``_handled``)."""
     found = syntax(source)
     if found is None or source is None or "mode" not in source:
         return []
     scopes = [found.tree, *(n for n in found.blocks if isinstance(n, FUNCTION))]
-    padded = _padded(scopes)
+    known = _Known(*_padded(scopes))
+    compared = {
+        name
+        for n in ast.walk(found.tree)
+        if isinstance(n, ast.Compare)
+        for part in (n.left, *n.comparators)
+        for name in _identifiers(part)
+    }
     every = []
-    for scope in scopes if padded else ():
-        name = scope.name if isinstance(scope, FUNCTION) else "<module>"
+    for scope in scopes if known.padded else ():
+        function = scope.name if isinstance(scope, FUNCTION) else "<module>"
         for call in (n for n in own_nodes(scope) if isinstance(n, ast.Call)):
             use = _use(call)
             for index, method, mode in [use] if use is not None else ():
-                of = next((n for n in _identifiers(index) if n in padded), None)
-                if of is not None and not _handled(scope, call, of):
-                    every.append(Wrapped(name, call.lineno, of, padded[of], method, mode))
+                name = next((n for n in _identifiers(index) if n in known.padded), None)
+                if name is None or name in compared or not known.only_padded(scope, index, name):
+                    continue
+                if not _handled(scope, call, method):
+                    line = known.padded[name]
+                    every.append(Wrapped(function, call.lineno, name, line, method, mode))
     return every
 
 
-def _padded(scopes: Sequence[ast.AST]) -> dict[_Key, int]:
-    """Return the line that pads each value which is padded with -1."""
-    pairs = [pair for scope in scopes for pair in _pairs(scope)]
+class _Known(NamedTuple):
+    """What is known of the values of a file.
+
+    Attributes:
+      padded: the values that are padded with -1 -> the line that pads them.
+      pairs: (scope, name, value) of all assignments.
+    """
+
+    padded: dict[_Key, int]
+    pairs: list[tuple[ast.AST, _Key, ast.expr | _Key]]
+
+    def only_padded(self, scope: ast.AST, index: ast.expr, name: str) -> bool:
+        """Return whether all values of ``name`` are padded: a variable in ``scope``, or an attribute, a field
+        or a key of a dictionary in the whole file. ``index`` is its use."""
+        local = name in {n.id for n in ast.walk(index) if isinstance(n, ast.Name)}
+        values = [value for at, key, value in self.pairs if key == name and (at is scope or not local)]
+        return all(self.line_of(value) is not None for value in values)
+
+    def line_of(self, value: ast.expr | _Key) -> int | None:
+        return _line_of(value, self.padded) if isinstance(value, ast.expr) else self.padded.get(value)
+
+
+def _padded(
+    scopes: Sequence[ast.AST],
+) -> tuple[dict[_Key, int], list[tuple[ast.AST, _Key, ast.expr | _Key]]]:
+    """Return the line that pads each value which is padded with -1, and (scope, name, value) of all
+    assignments."""
+    pairs = [(scope, *pair) for scope in scopes for pair in _pairs(scope)]
     padded = dict[_Key, int]()
     for _ in range(_ROUNDS):
-        for key, value in pairs:
+        for _, key, value in pairs:
             line = _line_of(value, padded) if isinstance(value, ast.expr) else padded.get(value)
             if line is not None:
                 padded.setdefault(key, line)
-    return padded
+    return padded, pairs
 
 
 def _pairs(scope: ast.AST) -> Iterator[tuple[_Key, ast.expr | _Key]]:
@@ -119,6 +155,10 @@ def _line_of(value: ast.expr, padded: Mapping[_Key, int]) -> int | None:
         return value.lineno if _pads(value, name) else padded.get((name, None))
     if isinstance(value, ast.List):
         return next((line for e in value.elts if (line := _line_of(e, padded)) is not None), None)
+    if isinstance(value, (ast.ListComp, ast.Starred)):
+        return _line_of(value.elt if isinstance(value, ast.ListComp) else value.value, padded)
+    if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Call):
+        return _line_of(value.value, padded)
     names = _identifiers(value) if isinstance(value, (ast.Name, ast.Attribute)) else ()
     return next((padded[name] for name in names if name in padded), None)
 
@@ -132,8 +172,10 @@ def _pads(call: ast.Call, name: str) -> bool:
         case "full" | "full_like":
             return _is_minus_one(given.get("fill_value", call.args[1] if len(call.args) > 1 else None))
         case "where":
+            if len(call.args) == 1:
+                return _is_minus_one(given.get("fill_value"))
             return len(call.args) == 3 and any(_is_minus_one(a) for a in call.args[1:])
-        case "nonzero" | "unique":
+        case "argwhere" | "flatnonzero" | "nonzero" | "unique":
             return _is_minus_one(given.get("fill_value"))
     return False
 
@@ -180,16 +222,29 @@ def _identifiers(node: ast.expr) -> list[str]:
     return [node.attr] if isinstance(node, ast.Attribute) else []
 
 
-def _handled(scope: ast.AST, call: ast.Call, name: str) -> bool:
-    """Return whether the code in ``scope`` seems to know that ``name`` has negative numbers, or whether
-    ``call`` adds what a mask has made 0."""
-    added = [*call.args, *(k.value for k in call.keywords if k.arg not in ("mode", "fill_value"))]
-    names = {name for a in added for name in _identifiers(a)}
+def _handled(scope: ast.AST, call: ast.Call, method: str) -> bool:
+    """Return whether the code in ``scope`` seems to leave out what ``call`` does to the last row: it reads
+    rows and has a mask, it adds a product (which may be 0), or it cuts off the last row, a spare one."""
+    if method in READS:
+        return _MASK.search(ast.unparse(scope)) is not None
+    item = call.func.value if isinstance(call.func, ast.Attribute) else None
+    at = item.value if isinstance(item, ast.Subscript) else None
+    changed = at.value if isinstance(at, ast.Attribute) else None
+    parts = [*call.args, *(k.value for k in call.keywords if k.arg not in ("mode", "fill_value"))]
+    parts += [changed] if changed is not None else []
+    names = {name for part in parts for name in _identifiers(part)}
+    results = set[str]()
     for n in ast.walk(scope):
-        if isinstance(n, ast.Compare) and name in _identifiers(n.left):
-            return True
         if isinstance(n, ast.Assign):
             targets = {name for t in n.targets for name in _identifiers(t)}
-            new = name in targets and not any(map(_is_minus_one, ast.walk(n.value)))
-            added += [n.value] if new or names & targets else []
-    return any(_MASK.search(ast.unparse(value)) for value in added)
+            parts += [n.value] if names & targets else []
+            results |= targets if any(part is call for part in ast.walk(n.value)) else set()
+    inside = [n for part in parts for n in ast.walk(part)]
+    spare = any(isinstance(n, ast.BinOp) and isinstance(n.op, (ast.Add, ast.Mult)) for n in inside)
+    cut = any(
+        isinstance(n, ast.Subscript)
+        and isinstance(n.slice, ast.Slice)
+        and (n.value is call or results.intersection(_identifiers(n.value)))
+        for n in ast.walk(scope)
+    )
+    return spare or cut or any(_MASK.search(ast.unparse(part)) for part in parts)

@@ -276,7 +276,9 @@ def loops_around(source: str | None, line: int, *, comprehensions: bool = False)
     """Return (first line, last line) of each ``for`` and ``while`` around ``line`` in the same function,
     outermost first. If ``comprehensions`` is True, comprehensions count as loops."""
     around = _blocks(source, line)
-    begins = max((n.lineno for n in around if isinstance(n, SCOPES)), default=0)
+    # A line at which a lambda begins may be in the lambda or outside of it: ``jax.vmap(lambda x: ...)(xs)``.
+    scopes = [n for n in around if isinstance(n, FUNCTION) or (isinstance(n, ast.Lambda) and n.lineno < line)]
+    begins = max((n.lineno for n in scopes), default=0)
     kinds = (ast.For, ast.While, *COMPREHENSIONS) if comprehensions else (ast.For, ast.While)
     loops = [n for n in around if isinstance(n, kinds) and n.lineno >= begins]
     return [(n.lineno, n.end_lineno or line) for n in sorted(loops, key=lambda n: n.lineno)]

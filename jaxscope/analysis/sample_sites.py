@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
-from jaxscope.analysis.rewrap_site import begins_at, last_name, spans, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, begins_at, last_name, spans, syntax
 
 LIBRARIES = frozenset({"numpyro"})
 
@@ -34,16 +34,33 @@ def loop_of_sites(source: str | None, line: int) -> Sites | None:
     if found is None:
         return None
     known = names_of(found.imports, LIBRARIES)
+    helpers = {f.name for f in found.blocks if isinstance(f, FUNCTION) and _samples(f, known)}
     loops = sorted(
         (n for n in found.blocks if isinstance(n, ast.For) and spans(n, line)), key=lambda n: n.lineno
     )
     for loop in loops:
         variables = _names(loop.target, ast.Store)
         calls = (n for n in ast.walk(loop) if isinstance(n, ast.Call) and n.args)
-        named = (c.args[0] for c in calls if last_name(c.func) == "sample" and root(c.func) in known)
+        named = (
+            argument
+            for c in calls
+            for argument in c.args
+            if (last_name(c.func) == "sample" and root(c.func) in known and argument is c.args[0])
+            or (isinstance(argument, ast.JoinedStr) and last_name(c.func) in helpers)
+        )
         if any(variables & _names(name, ast.Load) for name in named):
             return Sites(begins_at(loop), ast.unparse(loop.iter), _carried(loop))
     return None
+
+
+def _samples(function: ast.AST, known: set[str]) -> bool:
+    """Return whether ``function`` makes a sample site whose name is a variable: ``numpyro.sample(name, d)``.
+    ``known`` are the names of what the file imports from the libraries."""
+    calls = (n for n in ast.walk(function) if isinstance(n, ast.Call) and n.args)
+    return any(
+        last_name(c.func) == "sample" and root(c.func) in known and isinstance(c.args[0], ast.Name)
+        for c in calls
+    )
 
 
 def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
@@ -51,15 +68,41 @@ def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
 
 
 def _carried(loop: ast.For) -> str | None:
-    """Return a variable that ``loop`` reads in an iteration before it assigns to it, so that an iteration
-    needs the one before; None if there is none."""
-    assigned = {name for statement in loop.body for name in _names(statement, ast.Store)}
+    """Return a variable that ``loop`` reads in an iteration before it assigns to it, or a list that it
+    extends and reads, so that an iteration needs the one before; None if there is none. A sum of which only
+    the result after the loop is read does not count."""
+    nodes = [n for statement in loop.body for n in ast.walk(statement)]
+    assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    extended = {name for n in nodes if (name := _extended(n)) is not None}
+    sums = {name for n in nodes if (name := _summed(n)) is not None}
     stored = _names(loop.target, ast.Store)
     for statement in loop.body:
-        early = (_names(statement, ast.Load) & assigned) - stored
-        if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr)) and early:
+        own = _summed(statement) or _extended(getattr(statement, "value", statement))
+        read = _names(statement, ast.Load) - ({own} if own is not None else set())
+        early = read & ((assigned | extended | sums) - stored)
+        if early:
             return min(early)
-        if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-            return statement.target.id
-        stored |= _names(statement, ast.Store)
+        if not isinstance(statement, (ast.If, ast.For, ast.While, ast.Try)):
+            stored |= _names(statement, ast.Store) - sums
     return None
+
+
+def _summed(node: ast.AST) -> str | None:
+    """Return ``x`` for the statements ``x += y`` and ``x = x + y``; None for other nodes."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        return node.target.id
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+        target, left = node.targets[0], node.value.left
+        if isinstance(target, ast.Name) and isinstance(left, ast.Name) and target.id == left.id:
+            return target.id if isinstance(node.value.op, (ast.Add, ast.Sub)) else None
+    return None
+
+
+def _extended(node: ast.AST) -> str | None:
+    """Return ``x`` for ``x.append(y)`` and for the target ``x[i]``; None for other nodes."""
+    inner = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+        inner = node.func.value
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        inner = node.value
+    return inner.id if isinstance(inner, ast.Name) else None

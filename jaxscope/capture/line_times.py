@@ -285,7 +285,10 @@ class _Stacks:
             for what, names in _FRAMES.items():
                 doing = what if name in names and not doing else doing
             doing = CALLING if code.co_qualname in CALLS_AHEAD_OF_TIME else doing
-        found = self._codes[id(code)] = _Code(frames.file_standing(file), jax, doing)
+        standing = frames.file_standing(file)
+        if file == "<string>" and code.co_qualname.startswith("__create_fn__."):
+            standing = Standing.LIBRARY  # a method that dataclasses made, such as __hash__
+        found = self._codes[id(code)] = _Code(standing, jax, doing)
         return found
 
     def _line(self, code: CodeType, instruction: int) -> Frame:

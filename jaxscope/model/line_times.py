@@ -35,7 +35,8 @@ from jaxscope.schema.line_times import (
 WEIGHTS = ((1, 1, 1), (1, 50, 50), (1, 50, 1), (1, 1000, 50))
 CERTAIN = 2  # shares of a function that differ by a larger factor are unknown
 LARGE = 50_000  # elements of the arguments of an operation outside jit that may take long
-_WAITS = re.compile(r"\.block_until_ready\(")  # a method in C, which has no frame
+# Calls of C code, which has no frame
+_WAITS = re.compile(r"\.block_until_ready\(|\b(?:np|onp|numpy)\.(?:as)?array\(")
 # Packages that read arrays in C code, without a frame of JAX, and that hardly wait for anything else
 _READERS = frozenset({"matplotlib", "numpy", "seaborn"})
 _OTHER_WAITS = re.compile(r"\b(load\w*|save\w*|im(read|save)|fromfile|tofile|genfromtxt|memmap|pause|show)\(")
@@ -128,10 +129,11 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
         if at is None:
             continue
         doing = entry.doing
-        if doing in (PYTHON, OPERATIONS) and entry.column is not None:
+        if doing in (PYTHON, OPERATIONS, CALLING) and entry.column is not None:
             made = called.get((at.file, at.line, entry.column))
             # A wrapper around jit, such as nnx.jit, runs code of its own in each call. Another library that
             # calls the jitted function, such as scipy.optimize.minimize, computes by itself.
+            # JAX jits some of its own functions, such as those that draw random numbers.
             if made is not None and (
                 entry.library is None or (made == CALLING and entry.library in CALL_WRAPPERS)
             ):

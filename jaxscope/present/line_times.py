@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxscope.model.line_times import Spent
+from jaxscope.model.line_times import LONG_S, Spent
 from jaxscope.present.escape import escape
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, brief, seconds
@@ -38,12 +38,13 @@ _NAMES = {
 
 def worth_showing(found: Sequence[Spent], times: LineTimes) -> list[Spent]:
     """Return the entries of ``found`` (times of lines) that take at least 5 % of the measured time and are
-    accurate: they have at least 10 samples, or the thread slept for most of the time."""
-    # One sample shows the whole time of a sleep.
+    accurate: they have at least 10 samples or 2 seconds, or the thread slept for most of the time."""
+    # One sample shows the whole time of a sleep, and of one long call of C code.
     return [
         s
         for s in found
-        if s.seconds >= LEAST * times.seconds and (s.samples >= FEWEST or 2 * s.blocked > s.seconds)
+        if s.seconds >= LEAST * times.seconds
+        and (s.samples >= FEWEST or s.seconds >= LONG_S or 2 * s.blocked > s.seconds)
     ]
 
 

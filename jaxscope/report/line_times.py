@@ -64,7 +64,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         yield from _compiling(run, every, times)
     for s in traced:
         yield line(*words.part_of_trace(s, places), right=words.share(s.seconds, times), indent=2, hang=2)
-    left = found[len(shown) :]
+    left = [s for s in found if s not in shown]
     if left:
         more = count(len(left), "more line")
         rest = words.share(sum(s.seconds for s in left), times)
@@ -101,5 +101,5 @@ def _compiling(run: Run, every: list[Spent], times: LineTimes) -> Iterator[Line]
     yield line((name, "dim"), right=words.share(within, times), indent=2)
     more = sampled - within
     if more >= words.LEAST * times.seconds and samples >= words.FEWEST:
-        name = "work of JAX around it, such as tracing control flow outside jit"
+        name = "more time in JAX's tracer, such as for control flow outside jit"
         yield line((name, "dim"), right=words.share(more, times), indent=2)

@@ -64,4 +64,6 @@ def _fix(one: Ignored) -> Message:
         return message("fix-assign-keys", name=one.target)
     if one.target is None:
         return message("fix-assign-result", call=one.call)
-    return message("fix-assign-back", call=one.call, name=one.target)
+    owner = one.target.rpartition(".")[0]
+    frozen = message("or-replace-field", owner=owner, field=one.target.rpartition(".")[2]) if owner else None
+    return message("fix-assign-back", call=one.call, name=one.target, frozen=frozen)

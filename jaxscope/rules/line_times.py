@@ -124,14 +124,14 @@ def _scan_of(run: Run, loop: Loop) -> loop_calls.Scan | None:
 
 def _loops(run: Run, times: list[LineTime], share: float) -> list[Loop]:
     """Return the loops in which at least ``share`` of the measured time was spent on ``times``, without loops
-    that have fewer than FEWEST samples. Empty if no times were measured."""
+    that have fewer than FEWEST samples and take less than LONG_S seconds. Empty if no times were measured."""
     measured = line_times.measured(run)
     if measured is None:
         return []
     return [
         loop
         for loop in line_times.loops(run, times, share * measured.seconds)
-        if loop.samples >= line_times.FEWEST
+        if loop.samples >= line_times.FEWEST or loop.seconds >= line_times.LONG_S
     ]
 
 

@@ -168,7 +168,7 @@ def _one_size(run: Run, p: Payer) -> Fix:
     """Return the advice for the line of ``p``, which recompiles because sizes of arrays change."""
     joined = growing_lists.only_joined(sources.of(run)(p.line.file), p.line.line)
     if joined is not None:
-        words = message("fix-collect-in-list", name=joined.name, value=joined.value, join=joined.join)
+        words = message("fix-collect-in-list", name=joined.name, value=joined.value, joined=joined.joined)
         return Fix(words, "list", {"name": joined.name})
     grown = next((g for g in lengthened(run) if made_at(g, p)), None)
     if grown is None:

@@ -13,8 +13,6 @@ from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import message
 
-READS = frozenset({"get", "take"})
-
 
 @rule("JX307", "padding-in-last-row", WARNING)
 def padding_in_last_row(run: Run) -> Iterator[Finding]:
@@ -25,7 +23,7 @@ def padding_in_last_row(run: Run) -> Iterator[Finding]:
         for one in found:
             if one.function not in ran:
                 continue
-            reads = one.method in READS
+            reads = one.method in padded_indices.READS
             text = message(
                 "padding-read-from-last-row" if reads else "padding-in-last-row",
                 mode=one.mode,

@@ -101,10 +101,7 @@ def _gathered(run: Run, p: Program, f: Function, texts: Texts) -> Finding | None
     work = hlo.gathered_work if hlo is not None else None
     if hlo is None or work is None or work.flops < GATHERED * work.all_flops or not hlo.num_partitions:
         return None
-    asked = [
-        c for c in hlo.collectives if c.kind == "all-gather" and c.origin == "asked" and c.weight is None
-    ]
-    line = max(asked, key=lambda c: c.bytes or 0).source if asked else None
+    line = next((c.source for c in hlo.collectives if (c.computation, c.name) == work.gather), None)
     if line is None:
         return None
     share = work.flops / work.all_flops

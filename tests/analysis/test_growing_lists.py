@@ -82,7 +82,7 @@ def test_a_list_whose_class_is_unknown_is_not_found():
     assert growing_lists.find_attribute("for x in y:\n    averager.add(x)", "averager.kept", {1}) is None
 
 
-APPENDED = """
+APPENDED = """losses = jnp.array([])
 for step in range(100):
     params, loss = train(params)
     losses = jnp.append(losses, loss)
@@ -93,16 +93,23 @@ print(losses)
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        (("", ""), ("losses", "loss", "jnp.hstack")),
+        (("", ""), ("losses", "loss", "jnp.concatenate([jnp.ravel(v) for v in losses])")),
         (
             ("append(losses, loss)", "concatenate([losses, loss[None]])"),
-            ("losses", "loss[None]", "jnp.concatenate"),
+            ("losses", "loss[None]", "jnp.concatenate(losses)"),
         ),
-        (("append(losses, loss)", "vstack((losses, loss))"), ("losses", "loss", "jnp.vstack")),
+        (("append(losses, loss)", "vstack((losses, loss))"), ("losses", "loss", "jnp.vstack(losses)")),
         (("jnp.append(losses, loss)", "jnp.append(losses, loss); print(len(losses))"), None),
         (("append(losses, loss)", "append(loss, losses)"), None),
         (("append(losses, loss)", "append(losses, loss, axis=0)"), None),
         (("for step in range(100):", "if True:"), None),
+        (("jnp.array([])", "jnp.array([first])"), None),
+        (
+            ("jnp.array([])", "jnp.zeros((0, 8))"),
+            ("losses", "loss", "jnp.concatenate([jnp.ravel(v) for v in losses])"),
+        ),
+        (("print(losses)", "def mean(): return losses.mean()"), None),
+        (("for step", "for epoch in range(9):\n  print(losses)\n  for step"), None),
     ],
 )
 def test_an_array_that_its_loop_only_makes_longer_is_found(change, found):

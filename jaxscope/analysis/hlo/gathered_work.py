@@ -21,6 +21,7 @@ _CHANGES = frozenset({"all-to-all", "collective-permute", "infeed", "partition-i
 _CHANGES |= {"ragged-all-to-all", "replica-id", "rng", "rng-get-and-update-state"}
 _REDUCES = frozenset({"all-reduce", "all-gather", "collective-broadcast"})
 _CALLS = frozenset({"fusion", "call", "async"})
+MOST_GATHERS = 32  # among which the responsible one is looked for
 MOST_ROUNDS = 4  # through the body of a loop; each round only raises states
 
 _State: TypeAlias = "int | tuple[_State, ...]"  # a tuple for a value that is a tuple
@@ -32,10 +33,13 @@ class GatheredWork(msgspec.Struct, frozen=True):
     Attributes:
       flops: their flops in one call, on one device.
       all_flops: the flops of all products and convolutions, on one device.
+      gather: (computation, name) of the all-gather from which most of these flops come; None: unknown,
+        because there are many.
     """
 
     flops: int
     all_flops: int
+    gather: tuple[str, str] | None = None
 
 
 def find(
@@ -58,17 +62,24 @@ def find(
     entry = graph.module.entry
     if entry is None or graph.circular or not gathers:
         return None
-    flow = _Flow(graph, devices, gathers)
-    flow.run(entry, [_parameter(p, whole) for p in sorted(entry.parameters(), key=_position)])
-    found = every = 0
+    flops = dict[tuple[str, str], int]()
     for computation, instruction in graph.all(*cost.WORK):
         once, times = cost.flops(graph, computation, instruction), executions.get(computation.name)
         if once is None or times is None:
             return None
-        every += once * times
-        if flow.work.get((computation.name, instruction.name)) == GATHERED:
-            found += once * times
-    return GatheredWork(found, every) if found else None
+        flops[computation.name, instruction.name] = once * times
+    given = [_parameter(p, whole) for p in sorted(entry.parameters(), key=_position)]
+
+    def gathered(only: Collection[tuple[str, str]]) -> int:
+        flow = _Flow(graph, devices, only)
+        flow.run(entry, given)
+        return sum(flops[at] for at, state in flow.work.items() if state == GATHERED and at in flops)
+
+    found = gathered(gathers)
+    if not found:
+        return None
+    first = max(sorted(gathers), key=lambda at: gathered({at})) if len(gathers) <= MOST_GATHERS else None
+    return GatheredWork(found, sum(flops.values()), first)
 
 
 def _position(parameter: Instruction) -> int:
@@ -129,8 +140,10 @@ class _Flow:
             return self._loop(computation, i, read[0] if read else DIFFERS)
         called = [c.callee for c in self._graph.of(computation, i)]
         if i.operation == "conditional" and called:
-            branches = [self.run(c, [state]) for c, state in zip(called, read[1:], strict=False)]
-            return _raised(_either(branches), _joined(read[0]))
+            chosen = _joined(read[0]) if read else DIFFERS  # DIFFERS: each device may run another branch
+            operands_of = [_raised(state, chosen) for state in read[1:]]
+            branches = [self.run(c, [state]) for c, state in zip(called, operands_of, strict=False)]
+            return _raised(_either(branches), chosen)
         if i.operation in _CALLS and called:
             result = self.run(called[0], read)
             return (tuple(read), result) if i.opcode.endswith("-start") else result

@@ -161,8 +161,9 @@ TEMPLATES = {
         " come from arrays that the all_gather at {line} collects on every device"
     ),
     "fix-gather-results": (
-        "compute on each device with its own part of these arrays, and call jax.lax.all_gather on the"
-        " results: for example on the embeddings of a batch instead of its images"
+        "if the parts do not depend on each other, as the images of a batch, compute on each device with its"
+        " own part, and call jax.lax.all_gather on the results: on the embeddings instead of the images. Else"
+        " divide the work in another way, for example whole layers"
     ),
     "repeated-product-here": "several devices compute the same part of a product of this line",
     "repeated-reason-here": "because of this line, several devices compute the same part",

@@ -56,9 +56,9 @@ TEMPLATES = {
         " differentiates the operations of each site on their own ({compilations} at {line})"
     ),
     "fix-plate": (
-        "make one site for all iterations: put the data of {over} into arrays, replace the loop by"
-        " numpyro.plate, and select the parameters of each observation with an array of indices:"
-        " a = numpyro.sample('a', ...) inside the plate, then a[group]"
+        "if all iterations have the same distributions, make one site for all: put the data of {over}"
+        " into arrays, replace the loop by numpyro.plate, and select the parameters of each observation"
+        " with an array of indices: a = numpyro.sample('a', ...) inside the plate, then a[group]"
     ),
     "fix-scan-of-sites": (
         "write the loop as numpyro.contrib.control_flow.scan, which passes {name} from one step to the next:"
@@ -222,8 +222,12 @@ TEMPLATES = {
     ),
     "fix-no-negative-indices": (
         "add wrap_negative_indices=False to this call, or pad {name} with the number of rows instead of -1"
+        " (and look for this number wherever the program looks for -1)"
     ),
-    "fix-pad-out-of-range": "pad {name} with the number of rows instead of -1",
+    "fix-pad-out-of-range": (
+        "pad {name} with the number of rows instead of -1, and look for this number wherever the program"
+        " looks for -1"
+    ),
     "fix-subtract-before": (
         "subtract a common offset, such as the first number, in NumPy before the conversion: float32 has"
         " 24 bits, which are enough for the differences. Or enable float64 with"

@@ -396,7 +396,11 @@ TEMPLATES = {
     "context-not-entered": ("line {line} has no effect: what {call} returns works only in a with statement"),
     "fix-assign-back": (
         "assign the result, {name} = {call}, and use this {name} from there on (a function must return"
-        " it); or delete the line if the change is not wanted"
+        " it){frozen}; or delete the line if the change is not wanted"
+    ),
+    "or-replace-field": (
+        ". If {owner} cannot be changed, as a NamedTuple, make a new one: {owner} ="
+        " {owner}._replace({field}=...)"
     ),
     "fix-assign-result": ("assign the result of {call} to the variable that the program uses from there on"),
     "fix-assign-keys": (
@@ -521,7 +525,7 @@ TEMPLATES = {
     ),
     "fix-collect-in-list": (
         "collect the values in a Python list, and join them once after the loop: {name}.append({value}) in"
-        " each iteration, and {name} = {join}({name}) after the loop"
+        " each iteration, and {name} = {joined} after the loop"
     ),
     "fix-jit-around": "move the computation of this line{inside} into one jitted function, or do it in NumPy",
     "fix-jit-around-call": "move the computation of this line{inside} into one jitted function",
