@@ -77,8 +77,10 @@ def _carried(loop: ast.For) -> str | None:
     sums = {name for n in nodes if (name := _summed(n)) is not None}
     stored = _names(loop.target, ast.Store)
     for statement in loop.body:
-        own = _summed(statement) or _extended(getattr(statement, "value", statement))
-        read = _names(statement, ast.Load) - ({own} if own is not None else set())
+        own = [n for n in ast.walk(statement) if _summed(n) is not None or _extended(n) is not None]
+        targets = {id(part) for n in own for part in _changed(n)}  # what these change is not read
+        loads = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        read = {n.id for n in loads if id(n) not in targets}
         early = read & ((assigned | extended | sums) - stored)
         if early:
             return min(early)
@@ -96,6 +98,15 @@ def _summed(node: ast.AST) -> str | None:
         if isinstance(target, ast.Name) and isinstance(left, ast.Name) and target.id == left.id:
             return target.id if isinstance(node.value.op, (ast.Add, ast.Sub)) else None
     return None
+
+
+def _changed(node: ast.AST) -> list[ast.expr]:
+    """Return the node of ``x`` in the nodes for which ``_summed`` or ``_extended`` return ``x``."""
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+        return [node.value.left]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return [node.func.value]
+    return [node.value] if isinstance(node, ast.Subscript) else []
 
 
 def _extended(node: ast.AST) -> str | None:

@@ -213,3 +213,29 @@ def train(key, w, batches):
 )
 def test_a_draw_from_one_key_in_each_iteration_of_a_python_loop_is_found(source, keys):
     assert [(one.function, one.key) for one in in_python_loops(source)] == [("train", key) for key in keys]
+
+
+CALLS = """
+def main(state):
+    step(state)
+    if state:
+        rare(state)
+    try:
+        risky(state)
+    except ValueError:
+        recover(state)
+    return {"stop": stop}
+    after(state)
+def step(x): ...
+def rare(x): ...
+def risky(x): ...
+def recover(x): ...
+def stop(x): ...
+def after(x): ...
+"""
+
+
+def test_code_that_may_not_run_is_told_from_code_that_surely_runs():
+    every = {"main", "step", "rare", "risky", "recover", "stop", "after"}
+    assert key_reuse.called_in(CALLS, {"main"}) == every
+    assert key_reuse.called_in(CALLS, {"main"}, surely=True) == {"main", "step", "risky"}

@@ -44,6 +44,18 @@ USE = 'h.at[receivers].add(moved, mode="drop")'
         (("moved = h[senders]", "moved = h[senders] * mask[:, None]"), []),
         (("moved = h[senders]", "moved = jnp.where(receivers >= 0, h[senders], 0)"), []),
         (("senders, receivers = edges(5)", "receivers, senders = [edges(5)]"), []),
+        (("moved = h[senders]", "receivers = jnp.argsort(senders)\n    moved = h[senders]"), []),
+        (("print(spread", "print((0 <= receivers).sum(), spread"), []),
+        (("return h.at", "total = h.at"), [("spread", 8, "receivers", 4, "add", "drop")]),
+        (
+            (
+                'return h.at[receivers].add(moved, mode="drop")',
+                'return h.at[receivers].add(moved, mode="drop")[:-1]',
+            ),
+            [],
+        ),
+        (("return h.at", "return jnp.zeros(n + 1).at"), []),
+        ((USE, 'present * jnp.take(h, receivers, mode="fill")'), []),
     ],
 )
 def test_a_padded_index_that_is_not_left_out_is_found(change, found):

@@ -23,10 +23,45 @@ def model(data):
         (("import numpyro", "from numpyro import sample"), 6, None),  # another ``numpyro``
         (("{j}", "{mu}"), 6, None),  # the name is the same in each iteration
         (("dist.Normal(mu, 1)", "dist.Normal(theta, 1)"), 6, (5, "enumerate(data)", "theta")),
+        (
+            ("theta = n", "if j:\n            mu = theta\n        theta = n"),
+            8,
+            (5, "enumerate(data)", "theta"),
+        ),
+        (
+            ("theta = numpyro.sample", "kept.append(kept[-1])\n        theta = numpyro.sample"),
+            7,
+            (5, "enumerate(data)", "kept"),
+        ),
+        (
+            ("theta = numpyro.sample", "total = total + j\n        theta = numpyro.sample"),
+            7,
+            (5, "enumerate(data)", None),
+        ),
+        (
+            ("theta = numpyro.sample", "mu = mu + j\n        theta = numpyro.sample"),
+            7,
+            (5, "enumerate(data)", "mu"),
+        ),
     ],
 )
 def test_a_loop_that_makes_sites_is_found(change, line, found):
     assert loop_of_sites(MODEL.replace(*change), line) == found
+
+
+HELPER = """
+import numpyro
+def site(name, mean):
+    return numpyro.sample(name, dist.Normal(mean, 1))
+def model(data):
+    for j in range(9):
+        site(f"theta_{j}", 0.0)
+"""
+
+
+def test_a_helper_that_makes_the_site_is_followed():
+    assert loop_of_sites(HELPER, 7) == (6, "range(9)", None)
+    assert loop_of_sites(HELPER.replace("numpyro.sample(name", "print(name"), 7) is None
 
 
 def test_a_file_that_cannot_be_parsed_has_no_such_loop():

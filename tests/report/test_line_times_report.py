@@ -78,6 +78,23 @@ def test_the_lines_before_the_first_use_of_a_device_come_first(tmp_path):
     assert (found.seconds, found.lines, found.setup_seconds, found.setup[0].share) == (0.0, [], 4.0, 0.75)
 
 
+def test_compiling_has_the_seconds_of_the_header_and_other_tracing_its_own_line(tmp_path):
+    made = store.create(tmp_path / "run")
+    log = Log(made)
+    log.backend()
+    step = function("step")
+    log.say(step)
+    log.phase(log.missed(step, key(leaf("x", 4))), "compile", 1.0)
+    times = [LineTime(COMPILING, [OTHER], 3.0, 60), LineTime(PYTHON, [AT], 2.5, 2)]
+    log.say(ev.LineTimes(seconds=10.0, lines=times), after=10.0)
+    log.end()
+    assert printed(load(made))[2:] == [
+        "Python code train.py:7 in Trainer.fit 2.5 s 25 %",  # one long call of C code
+        "tracing, lowering and compiling, all lines together 1.0 s 10 %",
+        "more time in JAX's tracer, such as for control flow outside jit 2.0 s 20 %",
+    ]
+
+
 def test_all_lines_are_listed_where_all_is_asked_for(recorded):
     lines = printed(recorded(*TIMES), everything=True)
     assert "tracing, lowering and compiling train.py:31 2.0 s 20 %" in lines

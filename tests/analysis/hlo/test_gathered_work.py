@@ -68,6 +68,18 @@ def test_a_value_that_differs_in_a_later_iteration_is_not_counted():
     assert program.analyze(text).gathered_work.flops == ONE
 
 
+def test_a_branch_that_depends_on_the_device_is_not_computed_by_all():
+    inner = MODULE[MODULE.index("%body") : MODULE.index("%cond")]
+    branch = inner.replace("%body", "%branch").replace("ROOT %t", "ROOT %q")
+    text = MODULE.replace("ENTRY", branch + "ENTRY").replace(
+        "%loop = (s32[], f32[64,64]{1,0}) while(%init), condition=%cond, body=%body,",
+        "%id = u32[] partition-id()\n  %on = s32[] convert(%id)\n  %loop = (s32[], f32[64,64]{1,0})"
+        " conditional(%on, %init, %init), branch_computations={%body, %branch},",
+    )
+    assert program.analyze(text).gathered_work.flops == ONE
+    assert program.analyze(text.replace("conditional(%on", "conditional(%zero")).gathered_work.flops > ONE
+
+
 def test_arguments_that_are_known_to_be_whole_count_as_the_same():
     text = MODULE.replace(", sharding={replicated}", "").replace(", sharding={devices=[4,1]<=[4]}", "")
     assert program.analyze(text).gathered_work is None
