@@ -157,7 +157,7 @@ def watch(function: Any = None, *, step: bool = False) -> Any:
 
     As a decorator, write ``@watch`` or ``@watch(step=True)``. The function may be plain or jitted, a method,
     or a function under ``nnx.jit`` or ``eqx.filter_jit``. The wrapper has the attributes and methods of the
-    function.
+    function. A wrapper that ``watch`` made before is returned unchanged.
 
     Raises:
       TypeError: ``function`` is not callable.

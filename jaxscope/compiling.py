@@ -31,8 +31,8 @@ class CompiledFor:
       target: the name of the target, such as ``v5e:4x4``.
       state: ok, exhausted (the program does not fit into the memory), failed, crashed (the compiler's process
         ended), late (it took too long), missing (no compiler for the target is installed), or skipped (JAX
-        could not lower the function).
-      error: the message of the compiler, or of JAX if lowering failed; None: no error.
+        could not lower the function, or the program needs devices that the target does not have).
+      error: the message of the compiler, or why the program was skipped; None: no error.
     """
 
     def __init__(self, run: Opened, directory: store.RunDir, program: Program) -> None:
@@ -132,6 +132,8 @@ def compile_for(
     Raises:
       UsageError: there is no such target, its compiler is not installed, or ``function`` cannot be traced
         ahead of time.
+      LogError: the run directory cannot be created, or is not empty.
+      JaxscopeError: the program is missing from the log.
       Exception: any exception that is raised while JAX traces ``function``.
     """
     from jaxscope.analysis import machines
@@ -187,8 +189,8 @@ def _jitted(function: Callable[..., Any]) -> Any:
 
 
 def _program(run: Opened, target: str, id: str | None) -> Program:
-    """Return the program with the id ``id`` in ``run``. If there is none, because JAX could not lower the
-    function, return the latest program for ``target`` with the state ``skipped``, which has the reason.
+    """Return the program with the id ``id`` in ``run``. If there is none, because the program was skipped,
+    return the latest program for ``target`` with the state ``skipped``, which has the reason.
 
     Raises:
       JaxscopeError: the run has neither of these programs.

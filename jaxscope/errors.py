@@ -40,11 +40,13 @@ class LogError(JaxscopeError):
 
 
 class RecompileError(JaxscopeError):
-    """Something was traced, lowered or compiled although ``jaxscope.no_recompiles`` forbids it.
+    """Something was traced, lowered or compiled although ``jaxscope.no_recompiles`` forbids it. Or it is
+    unknown whether it was in a forbidden step, or a function to check does not exist.
 
     Attributes:
       findings: a ``schema.findings.Finding`` for each function and cause: what was compiled, on which line,
-        and how long it took. The most expensive is first.
+        and how long it took, the most expensive first. Findings about what is unknown or does not exist
+        follow.
     """
 
     def __init__(self, message: str, findings: Sequence[Any] = (), *, hint: str | None = None) -> None:

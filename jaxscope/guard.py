@@ -110,8 +110,8 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
         no function. It is raised at the next ``jaxscope.step()``, the next call of a watched function or the
         end of the block, never inside JAX, and never instead of an exception of the block. Its ``findings``
         have the cause and the line.
-      UsageError: ``after`` is not 0, 1, 2, ..., or something was compiled and nothing counts the steps of the
-        block.
+      UsageError: ``after`` is not 0, 1, 2, ..., an entry of ``functions`` is neither a name nor a function,
+        or something was compiled and nothing counts the steps of the block.
       JaxscopeError: at the end of the block, it is unknown what was compiled, because the recording failed.
     """
     if callable(after) or isinstance(after, (staticmethod, classmethod)):

@@ -193,8 +193,8 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 @pytest.fixture
 def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
-    """Return the recording of this test. Its ``compilations`` and ``causes`` are those of the test;
-    ``read()`` returns the recording of all tests so far.
+    """Return the recording of this test. Its ``compilations`` are the calls of the test that missed one of
+    JAX's caches; ``causes(compilation)`` returns why. ``read()`` returns the recording of all tests so far.
 
     ``with jaxscope.pinned():`` compares the programs that a block compiles with the test's baseline, a file
     with figures of earlier programs. The fixture also has the functions of the package (``jaxscope.step()``,
@@ -208,9 +208,9 @@ def jaxscope_ranks(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., En
     """Return the function ``jaxscope_ranks(n, program, *arguments)``. This function runs a script as a job of
     ``n`` processes (on the CPU, unless JAX_PLATFORMS is set), and returns the result of the job.
 
-    The test fails if the job fails, or if the processes do not compile the same programs in the same order.
-    With ``check=False`` the test does not fail, and can use ``findings`` and ``returncode`` of the result.
-    The job is stopped after ``timeout`` seconds.
+    The test fails if the job fails or records nothing, or if the processes do not compile the same programs
+    in the same order. With ``check=False`` the test does not fail, and can use ``findings`` and
+    ``returncode`` of the result. The job is stopped after ``timeout`` seconds; None: after 120.
     """
 
     def run(

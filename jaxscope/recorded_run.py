@@ -31,7 +31,8 @@ class Opened(Run):
 
     @property
     def findings(self) -> list[contract.Finding]:
-        """Return the findings of jaxscope's rules in this run, in the order of reports: errors first."""
+        """Return the findings of jaxscope's rules in this run, in the order of reports: errors first. Rules
+        that need a limit from the user are left out."""
         return [contract.Finding.of(f) for f in registry.findings(self)]
 
     @property
@@ -76,8 +77,9 @@ class Opened(Run):
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return numbers for dashboards: seconds of compiling, recompiles by cause, bytes. There is one dict
-        for each step with a trace, lowering, compilation or snapshot of the live arrays. The keys are the
-        attributes of ``jaxscope.report.scalars.Row``."""
+        for each step with a trace, lowering, compilation or snapshot of the live arrays, in order of time.
+        What happened while no steps were counted is one dict. The keys are the attributes of
+        ``jaxscope.report.scalars.Row``."""
         return [msgspec.structs.asdict(row) for row in scalars.rows(self)]
 
     def causes(self, compilation: Compilation) -> list[contract.Cause]:
@@ -88,10 +90,13 @@ class Opened(Run):
 
 def open_run(which: str | Path | None = "latest") -> Opened:
     """Read a recorded run and return it. ``which`` is the run directory, the name of the run, the beginning
-    of its name, or ``latest``; None means ``latest``, too.
+    of its directory's name, ``RUN/NAME`` for a run inside another, an address such as ``s3://bucket/run``, or
+    ``latest``; None means ``latest``, too. Of a job of several processes, one process is read: the first that
+    recorded events.
 
     Raises:
-      RunNotFound: there is no such run; the message has similar names.
+      RunNotFound: there is no such run, or several names begin with ``which``; the hint has similar names.
+      JaxscopeError: the remote store cannot be read.
     """
     run = Opened()
     run.directory = store.one_process(store.find(None if which is None else str(which)))

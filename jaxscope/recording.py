@@ -148,15 +148,19 @@ class Recording:
         return self._directory().path
 
     def read(self) -> Opened:
-        """Return what has been recorded so far: functions, compilations, programs, findings."""
+        """Return what has been recorded so far: functions, compilations, programs, findings.
+
+        Raises:
+          UsageError: the recording has not started.
+        """
         from jaxscope import recorded_run
 
         return recorded_run.open_run(self._directory().path)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return numbers for dashboards from what has been recorded so far: a dict for each step with a
-        trace, lowering, compilation or snapshot of the live arrays. The keys are the attributes of
-        ``jaxscope.report.scalars.Row``."""
+        trace, lowering, compilation or snapshot of the live arrays, in order of time. What happened while no
+        steps were counted is one dict. The keys are the attributes of ``jaxscope.report.scalars.Row``."""
         return self.read().metrics()
 
     def report(self, *, file: Any = None, everything: bool = False) -> None:
@@ -242,7 +246,8 @@ def record(
       name: the name of the run.
       wrapper_libraries: further packages that are treated as libraries around JAX, like flax: their lines do
         not count as the user's.
-      arrays: record the live arrays at the ends of steps and of the block.
+      arrays: record the live arrays at the end of the block and of some steps; without steps, at some calls
+        and transfers.
       transfers: count what is copied between host and devices; for copies to the host, methods of JAX's array
         class are replaced meanwhile.
       line_times: measure on which lines the main thread spends its time, by samples of its stack.

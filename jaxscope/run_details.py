@@ -59,8 +59,8 @@ class _Detail:
 
 
 class FunctionDetail(_Detail):
-    """A function of a run: its calls that compiled, and their cache keys side by side. ``record`` has its
-    names, seconds and compilations."""
+    """A function of a run: how often it was called and compiled, and its recompiles. A notebook also shows
+    the cache keys side by side. ``record`` has its names, seconds and compilations."""
 
     def __init__(self, run: Run, record: Function) -> None:
         self._run, self.record = run, record
@@ -120,8 +120,8 @@ class ShardingDetail(_Detail):
 
 
 class ArrayDetail(_Detail):
-    """An array in the snapshot of live arrays that the report shows. Arrays with the same name, shape and
-    sharding form one entry. ``record`` has its path, shape, dtype and bytes."""
+    """An array in the snapshot of live arrays that the report shows. Arrays with the same name, shape, dtype
+    and sharding form one entry. ``record`` has its path, shape, dtype and bytes."""
 
     def __init__(self, run: Run, record: Group) -> None:
         self._run, self.record = run, record

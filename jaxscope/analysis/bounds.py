@@ -57,8 +57,8 @@ class Bounds(msgspec.Struct, frozen=True):
       least: the largest of these bounds: one call takes at least this time. None: all are unknown.
       binds: the name of the largest bound: ``compute``, ``memory`` or a key of ``axes``; None: all are
         unknown.
-      quoted: the names of the bounds for whose kind (compute, memory, collectives) a figure of the machine
-        has ``Figure.quoted``.
+      quoted: the names of the known bounds above 0 for whose kind (compute, memory, collectives) a figure of
+        the machine has ``Figure.quoted``.
       uncounted: why ``compute`` is None or leaves out flops; None: it leaves out no flops, or the reason is
         unknown.
     """
@@ -94,8 +94,8 @@ def of_program(
       collectives: the program's collectives.
       mesh: (axis, size) of each axis of the device mesh, in mesh order; None: unknown.
       partitions: number of devices on which the program runs; None: unknown.
-      in_order: whether the mesh has the devices in the target's order. If not, it is unknown which devices
-        are in the same TPU slice or host.
+      in_order: whether the mesh is known to have the devices in the target's order. If not, it is unknown
+        which devices are in the same TPU slice or host.
       uncounted: why ``flops`` is None or incomplete, as text for the result; None: it is complete, or the
         reason is unknown.
     """

@@ -1,6 +1,6 @@
 """Merge several causes of a cache miss into one, if they are the same change of many leaves:
-``148 leaves under state.params changed dtype from f32 to bf16``. A cache miss is a call for which JAX had to
-trace, lower or compile again."""
+``148 leaves under state.params changed dtype from f32 to bf16``. A cache miss is a call for which one of
+JAX's caches has no entry."""
 
 from __future__ import annotations
 

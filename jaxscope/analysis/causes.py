@@ -101,18 +101,18 @@ class Circumstances(msgspec.Struct, frozen=True):
     Attributes:
       level: the first cache that missed: trace, lower, compile or fast_path.
       entry, entry_before: how JAX was entered, in this call and in the call before: ``call`` (a plain call),
-        ``aot`` (``lower`` or ``compile``), ``transform`` (under grad, vmap, ...) or ``nested`` (in the trace
-        of another function).
+        ``aot`` (``.trace``, ``.lower``, ``.eval_shape``), ``transform`` (under grad, vmap, ...) or ``nested``
+        (in the trace of another function).
       name, qualname: the name and the qualified name of the function.
       form: how the function object was created: ``def``, ``lambda``, ``partial``, ...
       wrappers: the wrappers around the function, the outermost first: ``jax.pmap``.
       signature: the function's parameters as text: ``(x, s=2.0)``; None: unknown.
       eager: whether the call is an operation applied outside jit.
-      cleared: how often JAX's caches were cleared between the two calls.
+      cleared: how often, at least, JAX's caches were cleared between the two calls.
       full: name of a bounded cache of JAX that is nearly full -> (entries, capacity).
       effects: names of the function's effects; empty unless ``level`` is fast_path.
-      other_program: whether both calls are under a transform but need different programs: they are under
-        different transforms, or one is the forward and one the backward program.
+      other_program: whether both calls are under a transform, but probably need different programs: they are
+        under different transforms, or one is the forward and one the backward program.
       created_at: the line in the user's code that created the function object again; None: unknown, or both
         calls are of one function object.
       created_there: whether the line ``created_at`` is certain.

@@ -1,7 +1,7 @@
 """Find the variable whose elements a loop of the user's source reads one at a time: ``grid`` for
 ``float(grid[i])`` in a loop over ``i``, and for ``if x > 0`` in ``for x in grid``.
 
-The functions read source as text. They return None if the text does not decide the question.
+The functions read source as text. They return None or False if the text does not decide the question.
 """
 
 from __future__ import annotations
@@ -184,8 +184,8 @@ def _unchanged(node: ast.expr, loop: ast.AST) -> bool:
 
 def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -> str | None:
     """Return the variable whose element is the argument ``parameter`` in the call of ``function`` on
-    ``line``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or it passes something
-    else."""
+    ``line``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or if it passes something
+    else or passes ``parameter`` by name."""
     found = syntax(source)
     if found is None or not isinstance(function, FUNCTION):
         return None

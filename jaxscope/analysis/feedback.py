@@ -1,9 +1,9 @@
 """Find the arguments that get a function's own result in the next call, like ``state`` in
 ``state = step(state, batch)``.
 
-A subtree of the result matches an argument if both have the same tree of leaves and the same shapes. If a
-leaf of the subtree differs from the argument's leaf in dtype, weak type, sharding, committedness or memory
-kind, the next call will miss one of JAX's caches.
+A subtree of the result matches an argument if both have the same tree of leaves, the same shapes and similar
+dtypes. If a leaf of the subtree differs from the argument's leaf in dtype, weak type, sharding, committedness
+or memory kind, the next call will miss one of JAX's caches.
 """
 
 from __future__ import annotations

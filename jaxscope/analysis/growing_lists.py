@@ -13,8 +13,9 @@ _ADDS = frozenset({"append", "extend"})
 
 
 def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, int] | None:
-    """Return (line of the loop, line that appends) of a loop that only adds to the list ``name`` and contains
-    one of the lines ``calls``. Return None if there is no such loop, or if something may remove items.
+    """Return (line of the loop, line that appends) of the innermost loop that only adds to the list ``name``
+    and contains one of the lines ``calls``. Return None if there is no such loop, or if something may remove
+    items.
 
     The list must begin as ``[]`` outside of all loops. All other uses in its function must be reads,
     ``append`` or ``extend``.

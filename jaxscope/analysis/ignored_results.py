@@ -103,7 +103,10 @@ def find(source: str | None) -> list[Ignored]:
 
 def _lost_statistics(found: Syntax) -> list[Ignored]:
     """Return the statements ``y, updates = model.apply(..., mutable=["batch_stats"])`` after which nothing
-    reads ``updates``, also if a loss function returns them to the function around it."""
+    reads ``updates``, also if a loss function returns them to the function around it.
+
+    The list is empty if the file reads the ``updates`` of another such call, or never uses batch statistics.
+    """
     functions = [b for b in found.blocks if isinstance(b, FUNCTION)]
     lost: list[Ignored] = []
     for statement in ast.walk(found.tree):
@@ -130,8 +133,8 @@ def _lost_statistics(found: Syntax) -> list[Ignored]:
 
 
 def _evaluates_with_statistics(found: Syntax) -> bool:
-    """Return whether the program may use the batch statistics: ``use_running_average`` is not False in all
-    calls that have it."""
+    """Return whether the program may use the batch statistics. It does not if each ``use_running_average``
+    that it passes is False, and there is at least one."""
     given = [
         k.value
         for calls in found.calls.values()

@@ -3,7 +3,8 @@ lines to which a comment applies.
 
 A comment applies to its own line. On the first or the last line of a statement with several lines, the
 comment applies to all lines of the statement. The decorators of a def and its ``def`` line count as one
-statement, because JAX reports the line of the first decorator as the function's line.
+statement, because JAX reports the line of the first decorator as the function's line. A comment behind any
+of the decorators applies to all of these lines.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ links     all-gather, reduce-scatter, all-to-all: each chip receives, or sends, 
           chip.
 network   all-gather, reduce-scatter: the k devices in a slice together need (p-1)/p B from outside once,
           over their k shares of the network. All-reduce: twice that (once where a switch may reduce).
-          All-to-all: (p-1)/p B per device, since no two devices need the same bytes. Send: B. A permute that
-          leaves a slice: unknown, since only some devices send.
+          All-to-all: (p-1)/p B per device, since no two devices need the same bytes. Send: what one device
+          sends. A permute that leaves a slice: unknown, since only some devices send.
 
 A chip at the edge of a slice has fewer links if the torus does not wrap around: a chip at a corner has one
 link per axis (``links_of``).

@@ -183,9 +183,9 @@ def calls_transformed(source: str | None, line: int, names: frozenset[str]) -> b
 
 
 def index_with_mask(source: str | None, function: str) -> tuple[int, str] | None:
-    """Return the first place in ``function`` that indexes an array with a condition, as (line, source of the
-    index): ``x > 0`` in ``x.at[x > 0].set(0)``. Return None if there is none, or the source is unknown.
-    Conditions on variables that NumPy made are left out. ``function`` is a qualified name."""
+    """Return a place in ``function`` that indexes an array with a condition, as (line, source of the index):
+    ``x > 0`` in ``x.at[x > 0].set(0)``. Return None if there is none, or the source is unknown. Conditions on
+    variables that NumPy made are left out. ``function`` is a qualified name; only its last part counts."""
     found = syntax(source)
     name = function.rpartition(".")[2]
     for block in found.blocks if found is not None else ():

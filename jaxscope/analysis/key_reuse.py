@@ -40,7 +40,7 @@ class Reused(NamedTuple):
     Attributes:
       function: the function that contains the calls, ``<module>`` for code outside functions.
       key: the key as the source writes it: ``key``, ``keys[0]``.
-      calls: the names of the functions that are called, one for each call: ``jax.random.normal``.
+      calls: the called function of each call, as the source writes it: ``jax.random.normal``.
       lines: the line of each call, in the order of the source.
       equal: whether all calls are the same expression, so that their results are equal.
     """
@@ -73,7 +73,8 @@ class Repeated(NamedTuple):
     Attributes:
       function: the function that contains the loop, ``<module>`` for code outside functions.
       key: the key as the source writes it: ``key``, ``keys[0]``.
-      call: the called function: ``jax.random.normal``, or a function of the file that draws.
+      call: the called function as the source writes it: ``jax.random.normal``, or a function of the file that
+        draws.
       line: the line of the call.
       loop: the function that loops: ``jax.lax.fori_loop``; None: a Python loop.
       loop_line: the line of the loop, or of the call of the function that loops.

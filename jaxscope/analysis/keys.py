@@ -53,8 +53,10 @@ class Facts(msgspec.Struct, frozen=True):
       static: path -> static value.
       whole: name -> fact that belongs to no single argument: ``tree`` (the text of the pytree), ``call_form``
         (what is passed by position and by keyword), ``function_object`` (a serial number), ``options.inline``
-        (an option of jit), ``context.jax_enable_x64`` (a setting of JAX).
-      nodes: path of a container -> its kind (dict, list, ...); empty if the containers were not recorded.
+        (an option of jit), ``context.jax_enable_x64`` (a setting of JAX), ``context`` (the id of all
+        settings, if they are unknown).
+      nodes: path of a container -> its kind (dict, list, ...); empty: there are no containers, or they were
+        not recorded.
       unread: names of the parts of the key that could not be read with this version of JAX. They never count
         as a difference.
     """

@@ -1,7 +1,8 @@
 """Find out from the user's source whether a variable that a call gets as an argument is read after the call.
 
-Such a variable must not be donated: the call would delete its arrays. Only the Python function that contains
-the call is examined. If another variable has the same arrays, reads of that variable are not noticed.
+Such a variable must not be donated: the call would delete its arrays. For each call, only the Python
+function that contains it is examined. If another variable has the same arrays, reads of that variable are not
+noticed.
 """
 
 from __future__ import annotations
@@ -173,7 +174,8 @@ def _does(s: ast.stmt, variable: list[str]) -> str:
 def _inside(s: ast.stmt, variable: list[str]) -> str:
     """Return what the statements inside ``s`` (a loop, an ``if``) do with a variable such as
     ``["state", ".params"]``: ``READ`` (some way through ``s`` reads it), ``REPLACED`` (a ``with``, or both
-    branches of an ``if``, replace it or leave the loop) or ``LEFT`` (all else)."""
+    branches of an ``if``, replace it, or end the iteration or the function) or ``LEFT`` (all else). Blocks of
+    ``except`` are ignored."""
     if not isinstance(s, _BLOCKS):
         return LEFT
     parts = [part for field in ("body", "orelse", "finalbody") if (part := getattr(s, field, None))]
@@ -186,7 +188,7 @@ def _inside(s: ast.stmt, variable: list[str]) -> str:
 
 def _replaces(s: ast.AST, variable: list[str]) -> bool:
     """Return whether the statement ``s`` sets or deletes a variable such as ``["state", ".params"]``, or an
-    object that contains it (``state``). What is inside a loop or an ``if`` does not count."""
+    object that contains it (``state``). If ``s`` is a loop or an ``if``, what is inside does not count."""
     if isinstance(s, (ast.For, ast.AsyncFor)):
         targets = list(ast.walk(s.target))
     elif isinstance(s, (ast.While, ast.If)):

@@ -169,8 +169,8 @@ def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
 
 
 def _unlike(was: Static | None, now: Static | None) -> int:
-    """Return the distance between two static values: 0 (different objects with the same text), 1 (different
-    types, same text or hash: ``np.int64(10)`` and ``10``) or ``UNLIKE`` (2, everything else)."""
+    """Return the distance between two static values: 0 (different objects with the same type and text), 1
+    (different types, same text or hash: ``np.int64(10)`` and ``10``) or ``UNLIKE`` (2, everything else)."""
     if was is None or now is None:
         return UNLIKE
     if was.type == now.type and was.repr == now.repr and other_object(was, now):
@@ -191,8 +191,8 @@ def distance(before: Facts, after: Facts) -> dict[str, int]:
 def rank(
     before: Facts, after: Facts, level: str, limit: tuple[int, int, int] | None = None
 ) -> tuple[int, int, int] | None:
-    """Return how much an earlier key differs from the key of a cache miss: (number of differing facts that an
-    earlier cache than ``level`` compares, number of other differing facts, sum of all distances as in
+    """Return how much an earlier key differs from the key of a cache miss: (number of differing facts whose
+    cache is before ``level`` in ``LEVELS``, number of other differing facts, sum of all distances as in
     ``differences``). The smallest tuple belongs to the most similar key. Return None if the tuple is not
     smaller than ``limit``.
 
@@ -248,7 +248,7 @@ def nearest(
     after: Facts, earlier: Sequence[Facts], level: str, unlike: Callable[[int], bool] = lambda index: False
 ) -> int | None:
     """Return the index of the earlier key that differs least from ``after``, of several the latest. Keys of
-    the same function object are preferred to all others. Return None if ``earlier`` is empty.
+    the same or an unknown function object are preferred to all others. Return None if ``earlier`` is empty.
 
     Args:
       after: the key that missed.

@@ -193,9 +193,10 @@ def maps_over_leaves(source: str | None, line: int, column: int | None, function
 
 def iterated(source: str | None, line: int, column: int | None) -> str | None:
     """Return the expression over which the code at ``line`` and ``column`` (in bytes) iterates: ``rows`` for
-    ``map(f, rows)``, any other call with it, such as ``list(rows)``, and the position of ``rows`` in
-    ``for row in rows``. Return None if there is none (``load()``), if there are several (``zip(xs, ys)``), or
-    if it is longer than ``LONGEST`` (40) characters."""
+    ``map(f, rows)``, any other call with it, such as ``list(rows)``, the position of ``rows`` in
+    ``for row in rows``, and a comprehension over ``rows`` or its element. Return None if there is none
+    (``load()``), if there are several (``zip(xs, ys)``), if it is longer than ``LONGEST`` (40) characters, or
+    if ``column`` is None."""
     found = syntax(source) if column is not None else None
     if found is None:
         return None
@@ -572,7 +573,8 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
 
 
 def carries(loop: ast.For | ast.While) -> bool:
-    """Return whether an iteration of ``loop`` reads a variable that the iteration before it set."""
+    """Return whether an iteration of ``loop`` reads a variable that the iteration before it set. ``total`` in
+    ``total += x`` does not count as read."""
     before = names_set([loop.target]) if isinstance(loop, ast.For) else set()
     later = names_set(loop.body)
     for statement in loop.body:

@@ -2,8 +2,8 @@
 
 Every figure has the address of a public page that states it. If no page states a figure, it is None, such as
 the rates of a TPU v2 and the network of a TPU v3, a TPU v4 and an A100. If a figure has ``quoted``, its page
-could not be opened, and another page quotes the figure. All rates are peaks stated by the vendor, the highest
-if pages differ. They are not measurements, and no real program reaches them.
+could not be opened, and another page quotes the figure. All rates are nominal peaks, the highest if pages
+differ. They are not measurements, and no real program reaches them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Machine(msgspec.Struct, frozen=True):
         host.
       devices_per_chip: number of JAX devices for each chip.
       most: the largest number of chips in one slice (TPU); None: no limit.
-      grids: slice shapes (TPU), or ``hosts x GPUs of a host``, that the vendor's page lists.
+      grids: slice shapes that the vendor's page lists (TPU); numbers of GPUs (``8``) or hosts x GPUs of a
+        host (``2x8``) to suggest.
       memory: bytes of high-bandwidth memory, nominal.
       usable: bytes of one *device* that a program can use; the compiler reserves the remaining bytes.
       flops: element type (``bf16``, ``int8``, ...) -> peak operations per second, without sparsity.
@@ -342,15 +343,15 @@ def unlisted(name: str) -> list[str]:
 
 
 def known() -> list[str]:
-    """Return the names of all targets that the vendors' pages list, grouped by machine."""
+    """Return the names of the targets in ``Machine.grids``, grouped by machine."""
     return [f"{m.name}:{grid}" for m in MACHINES.values() for grid in m.grids]
 
 
 def near(text: str, n: int = 3) -> list[str]:
     """Return up to ``n`` names of targets to suggest for ``text``, a name that the user may have misspelled.
     If ``text`` has the name of a machine, or a similar one, the result has the machine's targets with the
-    nearest number of chips. Otherwise it has the names with the most similar spelling. Only targets that the
-    vendors' pages list are suggested."""
+    nearest number of chips. Otherwise it has the names with the most similar spelling. Only targets in
+    ``Machine.grids`` are suggested."""
     wanted = text.strip().lower()
     name, *rest = re.split(r"[:\-](?=\d|$)", wanted.rpartition("*")[2], maxsplit=1)  # v5litepod-16
     machine = name if name in MACHINES else _like_machine(name)

@@ -45,15 +45,15 @@ COMPILER, VENDOR = "compiler", "vendor"
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """One of the largest buffers that the compiler's error message lists, or one of the largest values of the
-    lowered program.
+    """One of the largest buffers that the compiler's error message lists, all buffers of one operation in
+    this message, or one of the largest values of the lowered program.
 
     Attributes:
       bytes: bytes of the buffer on one device; if ``kind`` is ``value on all devices``, on all devices
         together.
       kind: the kind of buffer in the compiler's message; ``value`` or ``value on all devices``: a value of
         the lowered program; ``kernel`` or ``operation``: the buffers of one operation; None: not stated.
-      shape: the shape as HLO writes it.
+      shape: the shape as HLO writes it; None: not stated.
       operation, file, line: the operation that writes the buffer, and its source line; None: not stated.
     """
 

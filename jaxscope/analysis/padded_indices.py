@@ -20,7 +20,7 @@ _UPDATES = frozenset(
 _MODES = frozenset({"drop", "fill", "FILL_OR_DROP"})
 _MASK = re.compile(r"count|keep|length|mask|present|valid|weight|where", re.IGNORECASE)
 READS = frozenset({"get", "take"})  # methods that read rows
-_ROUNDS = 4  # functions through which a padded value is followed
+_ROUNDS = 4  # passes over all assignments of a file, to follow padded values
 _KEEPS = frozenset({"array", "asarray", "concatenate", "device_put", "int32", "stack"})
 _Key: TypeAlias = str | tuple[str, int | None]  # a name, or (function, position of a result; None: the whole)
 
@@ -47,8 +47,8 @@ class Wrapped(NamedTuple):
 
 def find(source: str | None) -> list[Wrapped]:
     """Return the lines of ``source`` that use an index padded with -1 with a mode that should leave it out.
-    Lines are left out if the file compares the index with something, if its function gives it another value,
-    or if the function seems to leave out the padding in another way (``_handled``)."""
+    Lines are left out if the file compares the index with something, if the index also gets a value that is
+    not padded, or if the function seems to leave out the padding in another way (``_handled``)."""
     found = syntax(source)
     if found is None or source is None or "mode" not in source:
         return []
@@ -101,8 +101,8 @@ class _Known(NamedTuple):
 def _padded(
     scopes: Sequence[ast.AST],
 ) -> tuple[dict[_Key, int], list[tuple[ast.AST, _Key, ast.expr | _Key]]]:
-    """Return the line that pads each value which is padded with -1, and (scope, name, value) of all
-    assignments."""
+    """Return (value -> the line that pads it with -1, list of (scope, name, value) of all assignments). The
+    first part has only padded values."""
     pairs = [(scope, *pair) for scope in scopes for pair in _pairs(scope)]
     padded = dict[_Key, int]()
     for _ in range(_ROUNDS):
@@ -223,8 +223,9 @@ def _identifiers(node: ast.expr) -> list[str]:
 
 
 def _handled(scope: ast.AST, call: ast.Call, method: str) -> bool:
-    """Return whether the code in ``scope`` seems to leave out what ``call`` does to the last row: it reads
-    rows and has a mask, it adds a product (which may be 0), or it cuts off the last row, a spare one."""
+    """Return whether the code in ``scope`` seems to make harmless what ``call`` does to the last row. This is
+    so if it has a mask, if it adds a product (which may be 0), if the array seems to have a spare last row,
+    or if the code takes a slice of the result."""
     if method in READS:
         return _MASK.search(ast.unparse(scope)) is not None
     item = call.func.value if isinstance(call.func, ast.Attribute) else None

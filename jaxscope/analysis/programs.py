@@ -139,7 +139,8 @@ def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
 
 def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Program) -> Collective:
     """Return the collective ``c``, with the user's sharding constraint for which XLA's partitioner inserts
-    it, if one is found. Constraint and collective must agree in line, mesh axes and bytes."""
+    it, if one is found. Constraint and collective must agree in line or argument, in mesh axes and in
+    bytes."""
     if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or not c.bytes:
         return c
     line = (c.source.file, c.source.line) if c.source is not None else None

@@ -20,7 +20,7 @@ _KEYWORDS = re.compile(r"keywords: (.*)$")
 
 def structure(before: Facts, after: Facts, signature: str | None, *, statics_differ: bool) -> list[Cause]:
     """Return the causes of a cache miss in the structure of the arguments: leaves and containers that were
-    added or removed, containers of another kind, and another call form.
+    added or removed, containers of another kind or with another order of their keys, and another call form.
 
     Args:
       before, after: the cache keys of the earlier call and of the call that missed a cache.

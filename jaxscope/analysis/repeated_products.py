@@ -31,9 +31,9 @@ class Repeated(msgspec.Struct, frozen=True):
       constraint: the user's sharding constraint that causes the repetition; None: there is none.
       axes: the mesh axes that split an argument, but not the array of ``constraint``; or those of
         ``rows_taken``; without either, the mesh axes that split neither an argument nor an array with a
-        constraint.
+        constraint. Empty: no cause was found.
       rows_taken: the line that takes rows by index (``x[i]``) from an array that is split over ``axes``, so
-        that each device gets all of these rows; None: there is none, or a constraint is the cause.
+        that each device gets all of these rows; None: there is none, or ``axes`` show another cause.
     """
 
     flops: int

@@ -145,7 +145,7 @@ class Syntax(NamedTuple):
     Attributes:
       tree: the whole syntax tree.
       calls: line -> the calls that begin on this line.
-      blocks: the loops, comprehensions and functions.
+      blocks: the loops, comprehensions, functions and lambdas.
       imports: the import statements.
       objects: the variables that are assigned a new object of a class (``grid = Grid(8, 8)``); a name that
         begins with a capital letter counts as a class.
@@ -356,7 +356,7 @@ def _scope(found: Syntax, line: int) -> tuple[ast.AST | None, set[ast.AST]]:
 
 
 def _blocks(source: str | None, line: int) -> list[ast.stmt | ast.expr]:
-    """Return the loops, comprehensions and functions that contain ``line``."""
+    """Return the loops, comprehensions, functions and lambdas that contain ``line``."""
     found = syntax(source)
     return [n for n in found.blocks if spans(n, line)] if found is not None else []
 

@@ -29,7 +29,8 @@ class Sites(NamedTuple):
 
 def loop_of_sites(source: str | None, line: int) -> Sites | None:
     """Return the outermost ``for`` loop around ``line`` that makes a sample site in each iteration: the name
-    of the site contains a variable of the loop. Return None if there is no such loop."""
+    of the site contains a variable of the loop. An f-string that a function of the file gets counts as such a
+    name, if this function makes a sample site. Return None if there is no such loop."""
     found = syntax(source)
     if found is None:
         return None
@@ -101,7 +102,8 @@ def _summed(node: ast.AST) -> str | None:
 
 
 def _changed(node: ast.AST) -> list[ast.expr]:
-    """Return the node of ``x`` in the nodes for which ``_summed`` or ``_extended`` return ``x``."""
+    """Return the node of ``x``, in a list, in the nodes for which ``_summed`` or ``_extended`` return ``x``.
+    The list is empty for ``x += y``."""
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
         return [node.value.left]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

@@ -1,8 +1,8 @@
 """Compare three shardings of an argument or result of a program: the requested sharding (by ``in_shardings``,
 for example), the one in the compiled program, and the actual one of the array that the caller passes.
 
-Two shardings are equal if each device has the same part: ``P('data')`` equals ``P('data', None)``. If the
-devices are unknown, the number of parts per dimension is compared.
+Two shardings are equal if each device has the same part, in the same kind of memory: ``P('data')`` equals
+``P('data', None)``. If the devices are unknown, shardings with other numbers of parts per dimension differ.
 """
 
 from __future__ import annotations

@@ -161,14 +161,14 @@ def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """Return the user's lines on the stack of ``frame``, innermost first. If there are none, return the lines
-    of installed packages."""
+    """Return the user's lines on the stack of ``frame``, innermost first, at most MAX_STACK. If there are
+    none, return the lines of installed packages."""
     return [location(f) for f in users(walk(frame))]
 
 
 def raised_through(trace: TracebackType | None) -> list[Frame]:
-    """Return the user's lines in the traceback ``trace`` of an exception, innermost first. If there are none,
-    return the lines of installed packages."""
+    """Return the user's lines in the traceback ``trace`` of an exception, innermost first, at most MAX_STACK.
+    If there are none, return the lines of installed packages."""
     lines: dict[FrameType, int] = {}
     while trace is not None:
         lines[trace.tb_frame] = trace.tb_lineno
@@ -201,9 +201,9 @@ def _between(frame: FrameType) -> bool:
 
 
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
-    """Find the user's line that called a library which uses JAX, such as flax. Return (the index of this line
-    in ``user_frames(frame)``, the name of the library). If several lines called such a library, the outermost
-    one counts.
+    """Find the user's line that called JAX or a library which uses JAX, such as flax. Return (the index of
+    this line in ``user_frames(frame)``, the name of the library). If several lines called such a library, the
+    outermost one counts.
 
     If no line called such a library, return (0, the name of the installed package that the innermost line
     called). The name is None if this line called none.

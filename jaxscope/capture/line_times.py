@@ -1,8 +1,8 @@
 """Measure on which lines of the user the main thread spends its time, and with what: compiling, waiting for
 values, checking them for NaN, operations outside jit, or the line's own Python code and calls.
 
-C code (``jaxscope/_stacks.c``) samples the stack of the main thread, at first 50 times a second, later 5
-times a second. A sample counts for the seconds since the sample before it. This module adds up the samples.
+C code (``jaxscope/_stacks.c``) samples the stack of the main thread, at first about 50 times a second, later
+less often. A sample counts for the seconds since the sample before it. This module adds up the samples.
 It writes the sums as an event ``LineTimes`` whenever the recorded time has grown by half, and at the end.
 
 The samples of the time before JAX has a backend are added up apart. A thread requests the samples, and Python

@@ -84,8 +84,9 @@ def restore(callbacks: Listeners, writer: Writer) -> None:
 
 
 def event_filter(probe: EventHandler) -> Callable[..., None]:
-    """Return the listener for JAX's test events. It is called with the name of each event, and passes an
-    event to ``probe.received`` only if there is more to do than to count a repeated miss."""
+    """Return the listener for JAX's test events. It is called with the name of each event. It counts repeated
+    misses itself, drops events that need no work, and passes all others to ``probe.received``. If there is a
+    listener ``probe.previous``, it passes all events."""
     if warm.EventFilter is None:
         return python_filter(probe)
     made: Callable[..., None] = warm.EventFilter(
@@ -105,7 +106,7 @@ def event_filter(probe: EventHandler) -> Callable[..., None]:
 
 
 def python_filter(probe: EventHandler) -> Callable[..., None]:
-    """Return the listener that ``event_filter`` returns where no C compiler was found at installation."""
+    """Return the listener that ``event_filter`` returns if there is no C version of it (``capture.warm``)."""
     # A function with effects misses the fast path in each call, and each call sends the same events: the
     # miss, the copies of its arguments, and a beginning and an end for each array that a callback receives.
     # The listener calls hardly any other Python function. Such a call costs up to 1 us, because between two

@@ -1,10 +1,11 @@
 """Record what the main thread of a process does while the log gets no events, in a job of several processes.
 The log then shows which ranks (processes) wait, and where.
 
-Every two seconds a thread reads Linux's counters of context switches of the main thread, which show whether
-the main thread has run since. The thread writes the event ``MainThreadSeen`` when the main thread has waited
-for a while, when it runs again, and when it runs for a while without any event. A job that makes progress has
-few such events. There is no such thread in a program of one process, or on a system without these counters.
+At least every two seconds, a thread reads Linux's counters of context switches of the main thread, which show
+whether the main thread has run since. The thread writes the event ``MainThreadSeen`` when the main thread has
+waited for a while, when it runs again, and when it runs for a while without any event. A job that makes
+progress has few such events. There is no such thread in a program of one process, or on a system without
+these counters.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ class MainThread:
         """Log the event ``MainThreadSeen``: the main thread waits (``blocked``) or runs.
 
         Args:
-          since_ns: when the wait or the run began, in ns since 1970.
+          since_ns: when the wait or the run began, in ns since 1970. If the main thread runs without events:
+            when the log last changed.
           stack: the user's lines that the main thread is executing; empty if it runs again after a wait.
         """
         self._writer.emit(MainThreadSeen(blocked=blocked, since_ns=since_ns, stack=stack))

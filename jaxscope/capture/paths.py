@@ -70,7 +70,7 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
     function or a NumPy array.
 
     A step is what is appended to the path of ``value`` to get the path of the child: ``.name``, ``[0]``,
-    ``['key']``.
+    ``['key']``. It is empty for the value in an ``nnx.Variable``. Internal attributes of flax are left out.
     """
     kind = type(value)  # isinstance would read value.__class__, by which a lazy object loads itself
     if issubclass(kind, dict):

@@ -145,7 +145,8 @@ class Peers:
         ``now`` is the time in ns.
 
         There are three kinds of differences: the ranks have different programs at one position; at most half
-        of the ranks have a program there; at most half of the ranks have ended the program.
+        of the ranks have a program there (except at the first position); at most half of the ranks have ended
+        the program.
         """
         self._known[0] = list(self._own)
         position = 0

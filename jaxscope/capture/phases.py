@@ -1,8 +1,8 @@
 """Read the result of a trace, lowering or compilation from the local variables of JAX's frames, and write it
 to the log as an event ``Traced``, ``Lowered`` or ``Compiled``.
 
-JAX announces the end of a phase after it has assigned the phase's results to local variables. If a phase has
-no result at that time, it ended with an exception.
+JAX announces the end of a phase after it has assigned the phase's results to local variables. A phase that
+ended with an exception has no result.
 """
 
 from __future__ import annotations

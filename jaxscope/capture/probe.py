@@ -300,7 +300,8 @@ class Probe:
         """Log the counts of steps. Return the fields of the event ``Missed`` for steps: ``step``, this
         process's current training step, and ``main_step``, that of the process that the user started.
 
-        A step is None if it is unknown. ``main_step`` is also None if the user started this process.
+        A step is None if it is unknown. ``main_step`` is also None if the user started this process. The dict
+        is empty if there is no ``tracker``.
         """
         if self.tracker is None:
             return {}
@@ -599,7 +600,8 @@ def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> 
     Args:
       outermost: the frame of the call, or JAX's innermost frame if there is no call.
       seen: the event that describes the called function.
-      detail: whether the called function is the user's own. If so, ``library`` and ``into_library`` are None.
+      detail: whether the called function is the user's own. If so, or if the function could not be read,
+        ``library`` and ``into_library`` are None.
     """
     above = frames.users(frames.walk(outermost))
     stack = [frames.location(f) for f in above]

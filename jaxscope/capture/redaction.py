@@ -1,5 +1,5 @@
-"""Remove values of static arguments, source lines and paths outside the project from a recording
-(``--redact``).
+"""Remove values of static arguments and captured variables, source lines and paths outside the project from a
+recording (``--redact``).
 
 Each event and text is redacted before it is written to disk. A removed value is replaced by a keyed hash, so
 that different values remain distinguishable. The key is random and never leaves this process.

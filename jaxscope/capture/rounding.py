@@ -20,7 +20,8 @@ SMALLER = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 def lost(values: Any, dtype: str) -> float | None:
     """Return how much the conversion of ``values`` to ``dtype`` loses, from 0 to 1: for floats, the share of
     different neighbors along the first axis that become equal; for integers, the share of the numbers that
-    become others. Only the first rows and columns are examined.
+    become others. Only the first rows and columns are examined; of floats, only columns whose numbers are far
+    from 0 compared with their range.
 
     Return None if ``values`` is not a NumPy array that JAX converts to ``dtype`` by itself, or if there are
     too few numbers, or different neighbors, to examine."""

@@ -60,7 +60,8 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
       line_times: whether the stack of the main thread is sampled, to measure the time of each line.
       redact: whether values, source lines and paths outside the project are removed from the recording.
       passing: ``block`` or ``suite`` for a temporary recording, of a block of the program or of a suite of
-        tests. It ends when another recording starts. None: the recording is not temporary.
+        tests. That of a suite ends when ``jaxscope.record()`` starts a recording. None: the recording is not
+        temporary.
       targets: the accelerators for which each program of the user is lowered again.
       forced_devices: number of CPU devices that jaxscope set in the environment for the targets; None: not
         set.

@@ -3,8 +3,8 @@
 Every callback of jaxscope runs inside ``attempt``, under the name of a part of the recording, such as
 ``live_arrays``. When a part first fails, an event ``Degraded`` with the reason is written. A part that fails
 STRIKES times without a success in between is then skipped: first for STRIKES calls, then for twice as many
-each time it fails again, until it succeeds. A part that needs what the installed JAX does not have is
-switched off for good.
+each time it fails again (at most LONGEST_REST), until it succeeds. A part that needs what the installed JAX
+does not have is switched off for good.
 
 Two kinds of exceptions do not count as failures: those that the program's own code raises, and those raised
 because an array has been deleted. The program gets the same exception when it uses the object itself.

@@ -66,7 +66,8 @@ def hlo(executable: Any) -> str:
 
 def memory(executable: Any) -> Memory:
     """Return the memory in bytes that the compiled program ``executable`` takes on one device: arguments,
-    results, temporary buffers, code. A figure is None if XLA does not give it.
+    results, results in the memory of arguments (aliases), temporary buffers, code. A figure is None if XLA
+    does not give it.
 
     The figures are those of XLA's ``get_compiled_memory_stats``, without its peak.
     """

@@ -41,7 +41,8 @@ def over(
     programs: bool = True,
     late: Sequence[Late] = (),
 ) -> list[Finding]:
-    """Return a finding for each limit that ``run`` exceeds, and for each that cannot be checked.
+    """Return a finding for each limit that ``run`` exceeds, and for each that cannot be checked. Mesh axes
+    and functions in the limits that do not exist are errors.
 
     Args:
       limits: limits on the whole run, and on each program of the user's functions.

@@ -65,7 +65,8 @@ class Plan:
     """All checks that the options and the configuration select.
 
     If there is no limit and no baseline file (saved figures of an earlier run), or if ``select`` is given,
-    the findings of the rules are reported. ``options`` is a dict: name of an option in
+    the findings of the rules are reported. With a baseline file, those that the baseline does not have are
+    reported. ``options`` is a dict: name of an option in
     ``[tool.jaxscope.check]`` -> its value. ``project`` is the directory of pyproject.toml; None: there is
     none.
     """
@@ -134,6 +135,7 @@ class Plan:
 
         Raises:
           BaselineError: the baseline file cannot be read.
+          UsageError: an option names a code or a target that does not exist.
         """
         chosen, path = self.filter(run), self.baseline
         every = variants.of(run, directory) if parts is None else parts

@@ -287,8 +287,8 @@ def _one_of(value: str, option: Option) -> str:
 def check_spec(text: str) -> dict[str, Any]:
     """Parse the value of ``--check`` to options with the names of [tool.jaxscope.check]:
     ``no-recompiles-after=2,max-collectives.all-gather=2,strict`` -> ``{"no-recompiles-after": 2,
-    "max-collectives": {"all-gather": 2}, "strict": True}``. A name without a value is true; a dot separates
-    the name of a table from the name of its entry.
+    "max-collectives": {"all-gather": 2}, "strict": True}``. An option that is true or false may have no
+    value, which means true; a dot separates the name of a table from the name of its entry.
 
     Raises:
       UsageError: a name is unknown, a value is not allowed, or nothing is named.

@@ -1,7 +1,8 @@
 """Print lines on stderr while the program runs.
 
-With ``--live``, print a line for each recompile. With ``--compare-ranks``, print a line if ranks (processes
-of a job) compile different programs, or if ranks wait for another rank without progress.
+With ``--live``, print a line for each recompile. In a job of several processes (ranks), print a line if ranks
+compile different programs, or if ranks wait for another rank without progress (``--compare-ranks``, which is
+the default up to MOST_RANKS ranks).
 """
 
 from __future__ import annotations

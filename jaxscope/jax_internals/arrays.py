@@ -97,7 +97,7 @@ def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Return (sharding, placement, committed, stack, layout) of a live array, all hashable. A snapshot counts
     arrays together if the last four values, and the avals, are equal.
 
-    The placement is (device, memory kind) for an array on one device, else the sharding. The stack is
+    The placement is (device, memory kind) for a SingleDeviceSharding, else the sharding. The stack is
     jaxlib's record of where the array was created; its ``frames`` are innermost first. The layout compares
     like ``format.layout``. Stack and layout are None if the installed JAX does not have them.
     """

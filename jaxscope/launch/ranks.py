@@ -37,7 +37,8 @@ def environment(environ: Mapping[str, str], rank: int, size: int, port: int, nam
     """Return the environment variables for one process of a job.
 
     They include JAX_COORDINATOR_ADDRESS and the variables of Slurm's ``srun``, in which
-    ``jax.distributed.initialize()`` finds the number of processes and the rank.
+    ``jax.distributed.initialize()`` finds the number of processes and the rank. Unless ``environ`` sets
+    others, they also make JAX use the CPU, with gloo, and Python write its output without a buffer.
 
     Args:
       environ: the variables of this process, which the new process inherits, except those of a recording.

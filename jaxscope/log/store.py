@@ -283,8 +283,8 @@ class RunDir:
 
     @property
     def recorded(self) -> bool:
-        """Return whether a process of the program recorded events. Processes that did not import jax record
-        none."""
+        """Return whether a process of the program, or of the job whose run this is, recorded events.
+        Processes that did not import jax record none."""
         for path in self.logs():
             try:
                 with files.open_regular(path, within=self.path) as f:

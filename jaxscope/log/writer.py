@@ -4,9 +4,9 @@ There is no buffer and no thread. When ``emit`` returns, the kernel has the even
 event, and the beginning of a phase (trace, lowering, compilation) is written before the phase runs. Events
 are rare (a few for each cache miss, none for a call from the cache) and take about 20 us each.
 
-If the disk is full or the directory was removed, the recording ends with a line on stderr and the event
-RecordingStopped. If the log has no room for that event, it is written to a file that was created for it at
-the beginning.
+If the disk is full, the directory was removed, or a limit of size is exceeded, the recording ends with a line
+on stderr and the event RecordingStopped. If the log has no room for that event, it is written to a file that
+was created for it at the beginning.
 """
 
 from __future__ import annotations

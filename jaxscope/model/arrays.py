@@ -99,8 +99,8 @@ class Snapshot(msgspec.Struct, frozen=True):
       error, site: if memory ran out, the error message and the user's line (if known); else None.
       parts: number of further live arrays, in no group: no variable leads to them, and they use the memory of
         arrays in the groups.
-      lengths: number of items of each container that leads to arrays, by path; for the paths in ``bounded``,
-        the maximum length.
+      lengths: number of items of the largest containers that lead to arrays, by path; for the paths in
+        ``bounded``, the maximum length.
       bounded: the paths of containers that have a maximum length.
     """
 
@@ -147,14 +147,15 @@ def snapshots(run: Run) -> list[Snapshot]:
 
 
 def of_main(run: Run) -> list[Snapshot]:
-    """Return the snapshots (lists of live arrays) of the process that the user started."""
+    """Return the snapshots (lists of live arrays) of the main process (``Run.main``), in the order in which
+    they were recorded. Empty if no process was recorded."""
     main = run.main
     return [] if main is None else [read(main, event) for event in main.snapshots]
 
 
 def of_failure(run: Run) -> Snapshot | None:
-    """Return the latest snapshot (list of live arrays) that was taken because memory ran out, of the process
-    that the user started. None if there is none."""
+    """Return the latest snapshot (list of live arrays) that was taken because memory ran out, of the main
+    process (``Run.main``). None if there is none."""
     main = run.main
     failed = (
         None if main is None else next((e for e in reversed(main.snapshots) if e.error is not None), None)
@@ -352,7 +353,8 @@ class Growth(msgspec.Struct, frozen=True):
       group: the array, or one group of the arrays in the container; from the last snapshot, if it is there.
       path: the path of the container, ``history[*]``, or of the array; None: no variable leads to the arrays.
       seen: (position, number of arrays, bytes) in each snapshot of the latest growth without a pause. The
-        position is the step; if steps are not counted, the seconds since the run began.
+        position is the step; if steps are not counted, the seconds since the run began. Copies of an array on
+        several devices count once in the bytes.
       in_steps: whether the positions are steps.
       held: the objects that refer to the arrays, in words, if no variable leads to the arrays; None: unknown.
     """
@@ -373,7 +375,8 @@ class Growth(msgspec.Struct, frozen=True):
 
     @property
     def more_bytes(self) -> float:
-        """Return the number of additional bytes per step (per second if steps are not counted)."""
+        """Return the number of additional bytes per step (per second if steps are not counted). Copies on
+        several devices count once."""
         (first, _, had), (last, _, has) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 

@@ -34,7 +34,8 @@ OF_INPUTS = frozenset(
 def compared(run: Run, c: Compilation) -> Comparison | None:
     """Compare the cache key of call ``c`` with the most similar earlier key of the same function
     (``_nearest``), and return the comparison, with the causes of the cache miss. Without an earlier key, the
-    only cause is ``first``. None if the key of ``c`` was not recorded."""
+    only cause is ``first``. If ``c`` compiles what an earlier call traced under a transform (``jax.grad``),
+    the causes may be those of that call. None if the key of ``c`` was not recorded."""
     level = c.level
     known = run.comparisons.get(c.id)
     if known is not None and known.level == level:
@@ -70,8 +71,8 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 def further_back(run: Run, c: Compilation) -> int | None:
     """Return the number of the earlier call with which ``c`` is compared: 3 for ``f#3``. None if there is no
-    such call, if it has no number, or if no further call by the user traced or compiled the function between
-    the two."""
+    such call, if it has no number, or if no further call by the user traced, lowered or compiled the function
+    between the two."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:

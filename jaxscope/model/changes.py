@@ -34,7 +34,7 @@ class Item(msgspec.Struct, frozen=True):
       kind: the kind of collective (``all-reduce``) or of fusion (``loop``).
       axes: the mesh axes over which the collective runs; None: unknown.
       bytes: bytes of the result on one device; None: unknown.
-      executions: how often the collective runs in one call of the program; None: unknown.
+      executions: how often, at most, the collective runs in one call of the program; None: unknown.
       origin: asked (written in the program) or inserted (by the partitioner); None: unknown.
       source: the user's line; None: unknown.
     """

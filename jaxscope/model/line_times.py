@@ -107,9 +107,9 @@ def by_line(run: Run) -> list[Spent]:
 
 @cached_until_changed
 def entries(run: Run) -> list[tuple[str, LineTime]]:
-    """Return the recorded times of the main thread, each as (what the thread did, the time). Empty if nothing
-    was measured. If the thread slept in an operation outside jit or in Python code, the time of the sleep is
-    an entry of its own."""
+    """Return the times of the main thread since JAX had a backend, each as (what the thread did, the time).
+    Empty if nothing was measured. If the thread slept in an operation outside jit or in Python code, the time
+    of the sleep is an entry of its own."""
     times = measured(run)
     if times is None:
         return []

@@ -80,7 +80,8 @@ class Rank(msgspec.Struct, eq=False):
     Attributes:
       number: JAX's process index, or else the rank that the launcher gave to the process.
       state: ``running``, ``exited``, ``stopped`` or ``lost`` (see ``load.state``).
-      seen: the rank's compilations of programs that run on several processes, in order of time.
+      seen: the rank's compilations of programs that run on several processes, in order of time, those in
+        progress last.
       began_ns, last_ns: when the recording began, and when the rank was last known to be alive.
       left_ns: when the rank's program ended or was killed; None: the program still runs, or this is unknown.
       left: whether the program came to its end by itself, and the process was still alive more than
@@ -91,7 +92,8 @@ class Rank(msgspec.Struct, eq=False):
       steps: the number of steps marked by ``jaxscope.step()``, or else of calls of the watched function with
         the most calls; None: neither is counted.
       trace_seconds, lower_seconds, compile_seconds: sums over all compilations of the rank.
-      memory: bytes that the largest program of the rank needs on one device; None: unknown.
+      memory: bytes that the largest program of the rank needs on one device for arguments, results and
+        temporaries; None: unknown.
       compiled: number of compilations.
       slowest: (user's line, name of the function, seconds) of the slowest compilation; None: there is none.
       look: the event about the line at which the main thread is. None: there is none, or the main process
@@ -547,7 +549,8 @@ class RankLog:
 
     def _phase(self, main: _Process) -> tuple[str, Frame | None, int] | None:
         """Return the phase of ``main`` in progress, the latest begun: (trace, lower or compile; user's line;
-        begin in ns since the epoch). None if no phase is in progress."""
+        begin in ns since the epoch). None if no phase is in progress, or if the recording of ``main`` has
+        ended."""
         if main.ended is not None or main.stopped is not None:
             return None
         c = max(

@@ -434,7 +434,7 @@ def _begin() -> None:
 
 def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
     """Give each rank its number, and return the job. The number is JAX's process index. If an index is
-    unknown or not unique, all ranks get the launcher's numbers.
+    unknown or not unique, all ranks get the launcher's numbers; a rank without one gets another number.
 
     Args:
       whole: the run directory of the job.

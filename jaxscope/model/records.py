@@ -81,7 +81,7 @@ class Process(msgspec.Struct, eq=False):
       first_ns, last_ns: time of the first and of the latest event, in nanoseconds since the epoch.
       index: ``jax.process_index()``; None: unknown.
       started, ended, stopped, died, backend: the events RunStarted, RunEnded, RecordingStopped, Died and
-        BackendSeen of the process; None: not recorded.
+        BackendSeen of the process; None: not recorded. ``ended`` is also None if other events followed.
       main_thread: the latest event about the line at which the main thread is; None: there is none.
       line_times: the latest event about the lines at which the main thread spends its time; None: there is
         none.

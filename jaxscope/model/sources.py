@@ -80,17 +80,18 @@ def _root(here: Path) -> Path:
 
 
 def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
-    """Return the definition, at the line ``begins`` of ``file``, that creates the jitted function ``name``,
-    such as a def with the decorator ``@jax.jit``. None if no single statement defines and wraps the function,
-    or if the file cannot be read."""
+    """Return the line ``begins`` of ``file``, if a statement there both defines and wraps the function
+    ``name``, such as a def with the decorator ``@jax.jit``. None if there is no such statement, or if the
+    file cannot be read."""
     source = _text(run, file)
     return None if source is None else _makers(source).where_defined(name, begins)
 
 
 def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
-    """Return the expression that wraps the function ``name`` for its call on the line ``site`` of ``file``:
-    ``jax.jit(name)(x)``. None if there is no such expression, if there are several, or if the file cannot be
-    read."""
+    """Return the line of ``file`` that wraps the function ``name`` for its call on the line ``site``. It is
+    certain if the wrapping expression is part of the call (``jax.jit(name)(x)``). Otherwise it is the only
+    line that wraps ``name`` in the Python function around ``site``. None if there is none or several, or if
+    the file cannot be read."""
     source = _text(run, file)
     return None if source is None else _makers(source).where_called(name, site)
 

@@ -27,7 +27,7 @@ def forms(g: Group) -> str:
 
 def placement(g: Group) -> list[Span]:
     """Return how a group of arrays is placed on the devices: ``P('data', None) on data=4,model=2, 2 copies,
-    12 KiB of padding``."""
+    12.0 KiB of padding``."""
     parts: list[list[Span]] = [["?" if g.sharding is None else brief(g.sharding.text, 120)]]
     if g.memory_kind not in (None, "device", "unpinned_host"):
         parts.append([brief(g.memory_kind, 40)])

@@ -1,7 +1,8 @@
 """Write the cause of a cache miss as a clause, and its two values as text.
 
-For example ``batch['ids'] changed from i32[32,512] to i32[32,511]``. Only ``explanation`` and
-``explanations`` escape names and values of the user's program. The callers of the other functions must do it.
+For example ``batch['ids'] changed from i32[32,512] to i32[32,511]``. Only ``explanation``,
+``explanations`` and ``cause_count`` escape names and values of the user's program. The callers of the other
+functions must do it.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ def peak_bytes_of(c: Compilation) -> int | None:
 
 
 def in_short(texts: Texts, memory: Memory | None) -> str:
-    """Return a summary of a program in one line: ``49 fusions · 9 collectives (726 KiB over data) · peak 494
-    KiB per device``. The text is empty if nothing is known.
+    """Return a summary of a program in one line: ``49 fusions · 9 collectives (726.0 KiB over data) · peak
+    494.0 KiB per device``. The text is empty if nothing is known.
 
     Args:
       texts: the parsed StableHLO and HLO of the program.
@@ -77,7 +77,7 @@ def sent_by_axes(program: Compiled) -> list[tuple[str, Bounds]]:
 
 def between(n: Bounds) -> str:
     """Return a number of bytes with the bounds ``n`` as text: ``3.4 MiB``, ``at least 3.4 MiB``, ``at most
-    3.4 MiB`` or ``1.2 to 3.4 MiB``; ``?`` if nothing is known."""
+    3.4 MiB`` or ``1.2 MiB to 3.4 MiB``; ``?`` if nothing is known."""
     if n.exact is not None:
         return size(n.exact)
     if n.most is None:

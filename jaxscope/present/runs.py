@@ -44,9 +44,10 @@ def verb(phase: str) -> str:
 
 
 def compiling(run: Run, *, shares: bool = True) -> list[Span]:
-    """Return how much of the run's time went into tracing, lowering and compiling: ``28.1 s of 134 s (21 %)
-    went into tracing, lowering and compiling``. Empty if that is unknown. The text also has the seconds of
-    recorded processes that the program started. ``shares``: whether the text may have a percentage."""
+    """Return how much of the run's time went into tracing, lowering and compiling: ``28.1 s of 2 min 14 s
+    (21 %) went into tracing, lowering and compiling``. Empty if that is unknown. The text also has the
+    seconds of recorded processes that the program started. ``shares``: whether the text may have a
+    percentage."""
     total, started = run.recorded_seconds, run.started
     if total is None:
         return []

@@ -131,7 +131,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _last_before_a_gap(run: Run, snapshots: Iterable[Snapshot]) -> float | None:
-    """Return the time of the last snapshot before the program's exit, in seconds since the start of the run.
+    """Return the time of the last snapshot before the program's exit, in seconds since the recording began.
     None if this snapshot is in the second half of the run (GAP), or if the end of the program or the times
     are not recorded."""
 

@@ -178,8 +178,8 @@ class Brief(contract.Entry):
       verdict: what happened and what it cost, in sentences.
       figures: figures of the whole run.
       counts: the number of findings.
-      findings: the first findings, errors first.
-      functions: the user's slowest functions.
+      findings: the first findings, usually errors first.
+      functions: the user's functions that took longest to trace, lower and compile; at most FUNCTIONS.
       next: commands, the most useful one first.
     """
 

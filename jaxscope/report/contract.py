@@ -1,8 +1,8 @@
 """The types of the JSON report, schema 1. ``jaxscope report --schema`` prints their JSON Schema.
 
 Keys are added, never renamed or removed. Units are part of the names: ``_seconds`` is wall time, ``_bytes``
-without ``global_`` is on one device, unless the field says otherwise. What is unknown is null, never 0 and
-never an empty list.
+without ``global_`` is on one device, unless the field says otherwise. An unknown value is null if its field
+can be null.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class RunFacts(Entry):
       recording_stopped: processes whose recording stopped early.
       died: the exception that ended the program; null: none was recorded.
       state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost`` (no end in
-        the log).
+        the log); null: unknown.
       processes: number of recorded processes of the program.
       compiling_seconds: the part of ``seconds`` in which the main process traced, lowered or compiled.
       wall_time: ``seconds``, divided into parts; null: nothing was compiled, or the parts are unknown.
@@ -241,8 +241,8 @@ class Function(Entry):
       eager: true if it is an operation that the program applied outside jit, such as ``jnp.add``.
       watched: true if jaxscope counts the calls of the function.
       calls: number of calls; null: not counted.
-      traces, lowerings, compilations: how often each phase ran; ``compilations`` includes programs loaded
-        from the persistent cache.
+      traces, lowerings, compilations: how often each phase succeeded; ``compilations`` includes programs
+        loaded from the persistent cache.
       fast_path_misses: calls that JAX's fast path (in C++) did not accept, and for which nothing had to be
         traced or compiled.
     """
@@ -313,9 +313,9 @@ class Static(Entry):
       path: the value's path in the call.
       repr: the value as text, shortened.
       type: the value's class.
-      compares: how JAX compares the value: ``value`` (with ``__eq__`` of its class), ``identity`` (its class
-        defines no ``__eq__``) or ``parts`` (it contains an object that JAX compares by identity); null:
-        unknown.
+      compares: how JAX compares the value: ``value`` (with ``__eq__`` of its class), ``identity`` (it is a
+        function or a bound method, or its class defines no ``__eq__``) or ``parts`` (it contains an object
+        that JAX compares by identity); null: unknown.
     """
 
     path: str
@@ -333,7 +333,7 @@ class CacheKey(Entry):
       tree: the tree definition (PyTreeDef) of the arguments, as text.
       nodes: path of a container in the arguments -> its type.
       call_form: how the arguments were passed: ``2 positional, keywords: mask``.
-      options: options of jit: name -> value.
+      options: options of jit that differ from their defaults: name -> value.
       context: JAX's settings at the time of the call: name -> value; null: unknown.
       function_object: a number that identifies the function object in its process.
       missing: parts of the key that were not recorded.
@@ -381,8 +381,8 @@ class Cause(Entry):
     @classmethod
     @functools.lru_cache(1024)
     def of(cls, c: causes.Cause) -> Cause:
-        """Return the entry of the JSON report for the cause ``c``, with its text. Equal causes share one
-        entry, so do not change it."""
+        """Return the entry of the JSON report for the cause ``c``, with its text. Equal causes may
+        share one entry, so do not change it."""
         before, after = in_words.values(c)
         return cls.copy_of(
             c, before=before, after=after, text=in_words.clause(c), before_value=c.before, after_value=c.after
@@ -401,13 +401,16 @@ class Intent(Entry):
         (explicit sharding).
       asked_at: the user's line with the with_sharding_constraint; null: none, or unknown.
       compiled: the sharding in the compiled program.
-      actual: the sharding of the array that the caller passed; null: it is a result, or unknown.
+      actual: the sharding of the array that the caller passed; null: it is a result or no jax.Array, or
+        unknown.
       agrees: true if ``compiled`` equals ``asked`` and ``actual``, as far as these are known; null: unknown.
-      difference: ``not_as_asked``: ``compiled`` differs from ``asked``. ``moved``: ``actual`` differs from
-        ``compiled``, so each call copies the array. null: no difference is known.
+      difference: ``not_as_asked``: ``compiled`` differs from ``asked``; for an argument with a sharding
+        constraint, it also splits the array into fewer parts. ``moved``: ``actual`` differs from
+        ``compiled``, so each call copies the array. null: none of these is known.
       reason: why they differ; null: unknown, or there is no difference.
-      times: bytes of the array on one device, divided by those with the requested sharding: 4 if it was to be
-        split into 4 parts and is replicated; null: unknown, or ``difference`` is not ``not_as_asked``.
+      times: bytes of the array on one device, divided by those with the requested sharding and rounded down:
+        4 if it was to be split into 4 parts and is replicated; at least 1. null: unknown, or ``difference``
+        is not ``not_as_asked``.
     """
 
     path: str | None
@@ -447,10 +450,10 @@ class Compilation(Entry):
       seconds: wall time of each phase.
       key: the values that JAX compares to find a trace or a program that it can reuse; null: unknown.
       compared_with: id of the earlier compilation of the function, in the same process, whose ``key`` differs
-        least from this one; null: there is none.
+        least from this one; null: there is none, or ``key`` is null.
       causes: why JAX could not reuse a trace or a program, the decisive cause first.
-      shardings: the shardings of the arguments and results; null: nothing was compiled, or there is only one
-        device and no requested sharding.
+      shardings: the shardings of the arguments and results; null: nothing was compiled, or, as far as known,
+        all arrays are on one device and no sharding is requested.
       program: id of the compiled program; null: unknown, or nothing was lowered.
     """
 
@@ -488,8 +491,8 @@ class Prediction(Entry):
       argument, result: the path of the argument, and the path of the result in the returned value.
       causes: why the next call would miss a cache.
       text: the prediction as a sentence.
-      status: pending (no later call yet); confirmed (a later call recompiled); withdrawn (a later call did
-        not); null: the program ended without a later call.
+      status: pending (not known yet); confirmed (a later call recompiled); withdrawn (a later call did not
+        recompile for this reason); null: the program ended before this was known.
       confirmed_by: id of the compilation that confirmed the prediction; null: none.
     """
 
@@ -621,12 +624,12 @@ class Bucket(Entry):
 
 
 class Problem(Entry):
-    """A line of the StableHLO or HLO of a program that jaxscope could not parse.
+    """A part of the StableHLO or HLO of a program, mostly a line, that jaxscope could not parse.
 
     Attributes:
       stage: hlo or stablehlo.
-      line: the number of the line.
-      text: the line, shortened, and what is wrong with it.
+      line: the number of the line, from 1; 0: unknown. 1 also if the problem is on no single line.
+      text: what is wrong, often with a part of the line.
     """
 
     stage: str
@@ -641,7 +644,7 @@ class Fusion(Entry):
       kind: XLA's kind of fusion: ``loop``, ``input``, ``output``, ``custom``.
       ops: opcode -> number of instructions with this opcode in the fusion, without parameters.
       bytes_in, bytes_out: bytes of the fusion's operands, and of its result, in one execution.
-      executions: how often the fusion runs in one call of the program; null: unknown.
+      executions: how often the fusion runs in one call of the program, at most; null: unknown.
       sources: the user's lines of its instructions, the most frequent first; at most eight.
     """
 
@@ -684,12 +687,13 @@ class Collective(Entry):
       executions: how often the collective runs in one call of the program; if a branch of a conditional
         contains it, how often at most. null: unknown.
       executions_at_least: how often the collective certainly runs in one call; null: unknown.
-      conditional: the name of the conditional instruction with a branch that contains the collective; null:
-        none.
-      axes: the mesh axes over which the collective communicates; null: unknown, or the groups of devices that
-        communicate do not follow mesh axes; empty: each group has one device.
+      conditional: the innermost conditional instruction with a branch that contains the collective, as
+        ``computation/name``; null: none.
+      axes: the mesh axes, or parts of them (``data:(1)2``), over which the collective communicates; null:
+        unknown, or the groups of devices that communicate do not follow mesh axes; empty: each group has one
+        device.
       group_size, groups: number of devices in each group that communicates, and number of groups; null:
-        unknown, a permute, or the groups differ in size.
+        unknown, or a permute. ``group_size`` is also null if the groups differ in size.
       origin: asked (the user's program contains the collective), inserted (by the partitioner), or null
         (unknown).
       weight: the parameter that this all-gather collects from the devices for a matrix product, as in fully
@@ -739,8 +743,8 @@ class Loop(Entry):
 
 
 class Upcast(Entry):
-    """The conversions from one dtype to a wider one (bfloat16 to float32) that one line of the user's code
-    causes in a program.
+    """The conversions of arrays from one floating-point dtype to a wider one (bfloat16 to float32) that one
+    line of the user's code causes in a program.
 
     Attributes:
       before, after: the dtype and the wider dtype.
@@ -756,14 +760,14 @@ class Upcast(Entry):
 
 
 class Callback(Entry):
-    """The calls from a compiled program into Python that one line of code causes (``jax.debug.print``,
-    ``pure_callback``).
+    """A place at which a compiled program calls Python (``jax.debug.print``, ``pure_callback``), or an infeed
+    or outfeed.
 
     Attributes:
-      kind: JAX's name of the primitive, or infeed or outfeed.
-      count: number of these calls in the program; one in the body of a loop counts once.
-      ordered: true if the calls keep their order; null: unknown.
-      in_loop: true if the calls run in every iteration of a loop.
+      kind: JAX's name of the primitive, or infeed or outfeed; null: unknown.
+      count: how often the program contains the call; a call in the body of a loop counts once.
+      ordered: true if the call keeps its order among others; null: unknown.
+      in_loop: true if the call is inside a loop of the program.
       bytes_to_host, bytes_from_host: bytes that one call copies to the host, and from the host; null:
         unknown.
     """
@@ -881,7 +885,7 @@ class Buffer(Entry):
         ``value`` or ``value on all devices``: a value of the lowered program.
       shape: as HLO writes it: ``f32[8,128]{1,0}``.
       operation: the operation that writes the buffer; null: unknown.
-      source: the user's line, as an object with ``file`` and ``line``; null: unknown.
+      source: the user's line, as an object with ``file`` and ``line`` (``function`` is null); null: unknown.
     """
 
     bytes: int | None
@@ -901,14 +905,16 @@ class Memory(Entry):
       code_bytes: bytes of the program itself.
       peak_bytes: arguments, results and temporary buffers, less ``alias_bytes``, or for a target the peak
         that the compiler states; null: unknown.
-      capacity_bytes: memory of the device.
+      capacity_bytes: memory of the device; null: unknown. If a single operation needs too much, the
+        compiler's limit for one operation.
       by_path: arguments and results by the user's names, largest first.
       fits: true if the program fits into the memory of the target (a machine given with ``--target``) for
         which it was compiled; null: unknown, or it was not compiled for a target.
-      used_bytes: bytes that the program needs on the target, or only its temporary buffers if the compiler
-        failed early; null as for ``fits``.
-      parts: the compiler's breakdown of ``used_bytes``: name -> bytes; null as for ``fits``.
-      largest: the program's largest buffers; null as for ``fits``.
+      used_bytes: bytes that the program needs on the target. If the compiler failed early, only those of its
+        temporary buffers, or of a single operation that needs too much. null: unknown, or not for a target.
+      parts: the compiler's breakdown of ``used_bytes``: name -> bytes; empty: none is known. null: unknown,
+        or not for a target.
+      largest: if the program does not fit, its largest buffers; else empty. null as for ``parts``.
     """
 
     argument_bytes: int | None = None
@@ -959,7 +965,7 @@ class Texts(Entry):
       problems: lines that could not be parsed.
       instructions: number of HLO instructions.
       mesh: [axis, size] of each mesh axis.
-      unfused_elementwise: number of elementwise instructions outside fusions.
+      unfused_elementwise: number of elementwise instructions outside fusions, without scalars.
       custom_calls: name of the called function -> number of such calls in the program.
       wire_bytes_by_axes: mesh axes joined with a comma (``?``: unknown axes) -> bytes that one device sends
         in one call.
@@ -1161,11 +1167,12 @@ class Transfer(Entry):
       bytes: bytes of all these copies, or of those of one call if ``count`` is null; null: unknown.
       blocked_seconds: seconds for which these copies made the program wait, including the time until the
         values were computed; null: unknown.
-      steps: number of steps of the training loop with such a copy; null: steps are not counted.
-      source: the user's line.
+      steps: number of steps of the training loop with such a copy; null: unknown.
+      source: the user's line; null: unknown.
       caller: the user's line that called the function of ``source``; null: several lines did, or unknown.
       expression: the copied expression in the source; null: unknown, or the line has several.
-      views: number of these copies for which no bytes were copied, because host and device share the memory.
+      views: number of these copies for which no bytes were copied, because host and device share the memory;
+        null: unknown.
       function: if a call of a jitted function copied its arguments, the id of this function; else null.
       paths: the paths of these arguments; empty if ``function`` is null.
     """
@@ -1264,8 +1271,9 @@ class LineTimes(Entry):
     stack.
 
     Attributes:
-      seconds: the wall time that was measured. The sum over ``lines`` is smaller if the thread also ran code
-        that no line of the user had called, or if there were too many lines to record.
+      seconds: the wall time that was measured since JAX had a backend. The sum over ``lines`` is smaller if
+        the thread also ran code that no line of the user had called, or if there were too many lines to
+        record.
       lines: the lines of the user's code, the longest time first.
       traced: the lines of functions that JAX traced, with the seconds of tracing, the longest time first;
         their ``callers`` begin with the line that made JAX trace. The same seconds also count in ``lines``,
@@ -1290,7 +1298,7 @@ class StepLine(Entry):
       cause: wait (for a value from a device), copy (to or between devices) or compile (trace, lower,
         compile).
       source: the line; null: unknown.
-      expression: the expression in the source; null: unknown, or the line has several.
+      expression: the expression in the source; null: unknown, the line has several, or ``cause`` is compile.
       caller: the line that calls the function of ``source``, if that line is in another file or in a loop;
         else null.
       seconds: mean seconds in one step.
@@ -1435,7 +1443,7 @@ class OverAxes(Entry):
     """The sum of a program's collectives that communicate over the same mesh axes.
 
     Attributes:
-      axes: the mesh axes; null: unknown.
+      axes: the mesh axes; null: unknown; empty: each group of devices has one device.
       count: number of collective instructions.
       executions: how often these instructions run in one call of the program, all together, at most; null:
         unknown.
@@ -1452,8 +1460,8 @@ class Fit(Entry):
     """Whether a program fits into the memory of a device.
 
     Attributes:
-      used_bytes: bytes that the program needs on one device, or only its temporary buffers if the compiler
-        failed early; null: unknown.
+      used_bytes: bytes that the program needs on one device. If the compiler failed early, only those of its
+        temporary buffers, or of a single operation that needs too much. null: unknown.
       capacity_bytes: memory of the device; null: unknown, or the program was not compiled for a target.
       fits: whether the program fits; null: unknown, or the program was not compiled for a target (another
         machine).
@@ -1506,6 +1514,7 @@ class SlowestCompilation(Entry):
 
     Attributes:
       site: the user's line that called the function; null: unknown.
+      function: the name of the function.
     """
 
     site: Frame | None
@@ -1550,7 +1559,7 @@ class Ranks(Entry):
       size: number of processes; null: unknown.
       missing: numbers of the processes that recorded nothing.
       groups: groups of processes that compiled equal programs, each as a list of their numbers. Several
-        groups mean that the processes compiled different programs.
+        groups mean that the processes compiled different programs, or the same in another order.
       ranks: the recorded processes.
     """
 

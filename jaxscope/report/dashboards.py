@@ -77,7 +77,7 @@ def write(run: Run, name: str, where: str) -> None:
       where: the dashboard: ``tensorboard:DIRECTORY`` or ``wandb``.
 
     Raises:
-      JaxscopeError: the package is not installed.
+      JaxscopeError: the package is not installed, or ``tensorboard:`` names no directory.
       OSError: the directory cannot be written.
     """
     require(where)

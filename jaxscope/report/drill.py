@@ -1,7 +1,7 @@
 """Find one part of the JSON report by its path (``jaxscope show``), for example
 ``functions/train_step/compilations/2/key``.
 
-Only the parts on the path are computed, by the functions that also make the whole report.
+Mostly, only the parts on the path are computed, by the functions that also make the whole report.
 
 A path consists of segments between ``/``. A segment is a key, a position in a list, or a name: of a function
 (``train_step``, ``train.py:88``), a compilation (``train_step#2``; below a function only ``2``), a program

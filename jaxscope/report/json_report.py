@@ -70,7 +70,8 @@ def _collected(found: Iterable[Section]) -> dict[str, Any]:
 
 
 def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[str]:
-    """Yield the text of the JSON report of the run ``run`` in parts of about PIECE characters or less.
+    """Yield the text of the JSON report of the run ``run`` in parts of about PIECE characters. A part with a
+    large value is longer; the last part may be shorter.
 
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
@@ -161,7 +162,7 @@ def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Itera
 def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
     """Yield the text of a JSON object in parts, indented as ``dumps`` does. No line end follows the last
     line. ``found`` has its keys and values; an iterator as a value becomes a list. ``depth``: spaces before
-    each line except the first."""
+    the last line; the lines between the first and the last have more."""
     line = "\n" + " " * depth
     comma = "{"
     for key, value in found:

@@ -22,7 +22,7 @@ from jaxscope.schema.messages import Message, Parts, Seconds, message
 PATIENCE_S = 30.0  # seconds without progress after which the waiting ranks are named
 ALIKE = 10  # if all ranks wait at the same line, multiply PATIENCE_S by this: the step may be a long one
 SETTLE_S = 2.0  # seconds for more ranks to compile their program: the majority decides which ranks differ
-AHEAD_S = 4.0  # seconds until a program that only one rank has is reported
+AHEAD_S = 4.0  # seconds until a program that only some ranks have is reported
 MOST_LINES = 50
 LENGTH = 1_000  # longer lines are cut
 

@@ -20,7 +20,8 @@ class Row(msgspec.Struct):
 
     Attributes:
       step: the number of the step; null: the figures are from a time when no steps were counted.
-      time_seconds: time of the first compilation or snapshot of the step, in seconds since the run began.
+      time_seconds: time of the first trace, lowering, compilation or snapshot of the step, in seconds since
+        the recording began.
       compilations: number of compilations of all functions.
       compile_seconds: seconds of tracing, lowering and compiling. A trace inside another trace counts once.
       recompiles: number of calls that recompiled one of the user's functions.

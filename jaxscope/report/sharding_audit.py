@@ -37,7 +37,7 @@ BY = {CONSTRAINT: "constrained", TYPE: "typed"}
 def as_json(run: Run, c: Compilation) -> list[contract.Intent] | None:
     """Return the requested, the compiled and the actual sharding of each argument and result of the
     compilation ``c``, for its entry in the JSON report. Return None if ``c`` compiled nothing, or if the
-    shardings cannot differ (one device, and no requested sharding)."""
+    shardings cannot differ: all arrays are on one device, and no sharding is requested."""
     if not model.at_stake(c):
         return None
     return [_entry(i, disagreement(i)) for i in model.of_compilation(run, c)]

@@ -37,9 +37,10 @@ def as_json(run: Run) -> contract.StepTime | None:
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about the lines of code that take most of the time of a training step, with their seconds,
-    and about the rest of the step. Yield nothing if no line of code takes much.
+    about the rest of the step, and about the waits of the devices for the host. Yield nothing if neither all
+    lines of code together nor these waits take much.
 
-    ``everything`` (``--all``) lists all lines of code, even if none takes much. ``places`` shortens file
+    ``everything`` (``--all``) lists all lines of code, even if they take little. ``places`` shortens file
     names.
     """
     s = step_seconds(run)

@@ -129,8 +129,8 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about whether a program fits into the memory of a target (a machine to compile for,
-    ``v5e:4x4``). If it does not fit, they list its largest buffers; with ``everything`` (``--all``), all
-    known ones. ``texts`` are the parsed StableHLO and HLO of the program."""
+    ``v5e:4x4``). If it does not fit, they list its largest buffers, arguments and results; with
+    ``everything`` (``--all``), all known ones. ``texts`` are the parsed StableHLO and HLO of the program."""
     fit_text = memory_fit(found)
     if fit_text:
         yield line(*fit_text, indent=6, hang=4)

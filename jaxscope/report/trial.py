@@ -87,7 +87,8 @@ class FirstDifference(contract.Entry):
 
     Attributes:
       line: the number of the line, from 1.
-      before, after: the line in the output before and after the change; null: that output is shorter.
+      before, after: the line in the output before and after the change, perhaps shortened; null: that output
+        has fewer lines.
     """
 
     line: int
@@ -299,8 +300,8 @@ def _largest_difference(x: str, y: str) -> float | None:
 
 
 def lines(found: Compared) -> Iterator[Line]:
-    """Yield the text report of ``jaxscope try``: the verdict, how the outputs differ, the figures, and the
-    findings that are gone or new."""
+    """Yield the text report of ``jaxscope try``: the verdict, how the outputs differ, the figures, the
+    findings that are gone or new, and commands to run next."""
     page = found.page
     role = {BETTER: "good", EQUAL: "bold"}.get(page.verdict, "error")
     yield line((page.verdict, role), f": {page.before.label} → {page.after.label}", hang=2)

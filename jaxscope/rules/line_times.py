@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +17,7 @@ from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.model import line_times, sources, transfers
 from jaxscope.model.line_times import Loop
+from jaxscope.model.payers import line_of
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import element_reads, root_cause
@@ -23,8 +25,16 @@ from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import JAX_ROOTS, WRAPPER_ROOTS
-from jaxscope.schema.line_times import CALLING, COPYING, OPERATIONS, PYTHON, WAITING, LineTime
+from jaxscope.schema.libraries import CALL_WRAPPERS, COMPUTING_ROOTS, JAX_ROOTS, WRAPPER_ROOTS
+from jaxscope.schema.line_times import (
+    CALLING,
+    COPYING,
+    OPERATIONS,
+    PYTHON,
+    STANDARD_LIBRARY,
+    WAITING,
+    LineTime,
+)
 from jaxscope.schema.messages import Field, Message, Names, Percent, Seconds, message
 
 OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # shares of the measured time: a note, a warning
@@ -32,9 +42,11 @@ PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
 CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
 # Operations plus bytes of a program, which a CPU core needs about 30 microseconds for: as long as a call.
 SMALL = 150_000
+BY_LIBRARY = 4 * SMALL  # a library's code around a call takes several times as long as the call
 INNER = 0.3  # share of a loop's time: an inner loop that takes at least this share is named
 NAMED = 0.9  # share of a loop's time that the named lines take
 LINES = 3  # lines that are named
+INTEGRATES = re.compile(r"\b(solve_ivp|odeint|ode)\(")  # of SciPy: JX601 and JX210 are about minimize
 NUMERIC = frozenset({"numpy", "scipy", "pandas"})
 
 
@@ -68,15 +80,72 @@ def small_calls_in_loop(run: Run) -> Iterator[Finding]:
     for loop in _loops(run, times, CALLS_SHARE):
         if loop.line not in outside and _scan_of(run, loop) is not None:
             yield _finding(run, "JX608", loop, CALLS_MUCH)
+    yield from _called_by_libraries(run)
 
 
-def _is_small(c: Compilation, texts: Texts) -> bool:
+def _called_by_libraries(run: Run) -> Iterator[Finding]:
+    """Yield findings about libraries that call small jitted functions from Python all the time, such as a
+    sampler that is written in NumPy."""
+    measured = line_times.measured(run)
+    times: dict[tuple[str, tuple[str, int]], list[LineTime]] = {}
+    for doing, t in line_times.entries(run):
+        if doing == PYTHON and t.library is not None:
+            times.setdefault((t.library, _at(t)), []).append(t)
+    called = _small_calls(run) if times else {}
+    for (library, place), spent in times.items():
+        c, seconds, at = called.get(place), sum(t.seconds for t in spent), spent[0].stack[0]
+        share = seconds / measured.seconds if measured is not None else 0.0
+        if c is None or library in JAX_ROOTS | CALL_WRAPPERS or library == STANDARD_LIBRARY:
+            continue
+        if share < PYTHON_SHARE or seconds < line_times.LONG_S:
+            continue
+        if library in COMPUTING_ROOTS and not INTEGRATES.search(sources.line(run, at)):
+            continue
+        text = message(
+            "small-calls-by-library",
+            library=library,
+            line=at,
+            function=c.function.display_name,
+            seconds=Seconds(seconds),
+            share=Percent(share),
+        )
+        yield Finding(
+            code="JX608",
+            severity=WARNING if share >= PYTHON_MUCH else NOTE,
+            certainty=LIKELY,
+            title=text,
+            function=c.function.id,
+            source=at,
+            evidence=[Evidence(text, source=at, compilation=c.id)],
+            fix=Fix(message("fix-solver-in-jit", library=library), "solver_in_jit", {"library": library}),
+            seconds=seconds,
+            at_most=True,
+            subject=("JX608", library, *place),
+            timed=True,
+        )
+
+
+def _small_calls(run: Run) -> dict[tuple[str, int], Compilation]:
+    """Return (file, line) -> the first compilation for a call of a small jitted function there, or of a
+    library that the line calls."""
+    found = dict[tuple[str, int], Compilation]()
+    for p in run.programs.values():
+        for c in p.compilations if p.texts else ():
+            at = line_of(c)
+            if at is None or c.entry != "call" or root_cause.eager(c.function):
+                continue
+            if _is_small(c, run.texts_of(p), BY_LIBRARY):
+                found.setdefault(at.place, c)
+    return found
+
+
+def _is_small(c: Compilation, texts: Texts, most: int = SMALL) -> bool:
     """Return whether a call of the program that ``c`` compiled takes longer to start than to compute: the
-    program has no loops, and its operations plus the bytes that it moves are at most SMALL."""
+    program has no loops, and its operations plus the bytes that it moves are at most ``most``."""
     cost = c.compiled.cost if c.compiled is not None else {}
     if texts.hlo is None or texts.hlo.loops or "flops" not in cost or "bytes accessed" not in cost:
         return False
-    return cost["flops"] + cost["bytes accessed"] <= SMALL
+    return cost["flops"] + cost["bytes accessed"] <= most
 
 
 @cached_until_changed

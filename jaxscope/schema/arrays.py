@@ -16,7 +16,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
       path: the variable that leads to the arrays, with ``[*]`` instead of container indices:
         ``state.params[*]``. None: no variable was found. If the path ends with ``…``, the group has arrays of
-        several paths below it.
+        several paths with this beginning; ``…`` alone: of any paths.
       shape, dtype: shape and dtype of each array; None: unknown, or they differ, because jaxscope has merged
         the smallest groups.
       bytes: bytes of all arrays of the group. Equal copies on several devices count once. None: unknown.

@@ -271,7 +271,7 @@ class Effects(_Detail, tag="effects", frozen=True, gc=False):
     path then.
 
     Attributes:
-      names: the names of the effects, sorted (``Debug``, ``IO``, ``Write``).
+      names: the names of the effects, sorted (``Debug``, ``IO``, ``Write``); empty: not recorded.
       refs: whether all these effects come from reading or writing a ``jax.Ref``.
     """
 

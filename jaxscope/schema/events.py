@@ -156,13 +156,16 @@ class Missed(Event, frozen=True, tag="Missed"):
       effects: names of the effects of the function's jaxpr; None: unknown.
       cleared: how often jaxscope had found JAX's caches cleared by then; None: unknown.
       full: (number of entries, capacity) of JAX's bounded caches that are nearly full, by name of the cache.
-      made: the user's lines that created arrays among the arguments.
+        None: unknown.
+      made: the user's lines that created arrays among the arguments, for an ordinary call of a function of
+        the user; else empty.
       made_by: for each of ``key.arguments``, the index in ``made`` of the line that created the array; -1:
-        unknown.
+        unknown. Empty: unknown for all.
       into_library: position of the user's line that called a library which then called JAX (the outermost of
         several): 0 is ``site``, n is ``stack[n - 1]``. If no line did, 0. None: the function is the user's
         own, or could not be read.
-      library: the name of that library, or of the installed package that ``site`` called; None: neither.
+      library: the name of that library, or of the installed package that ``site`` called; None: neither, or
+        the function is the user's own.
       main_step: in a process that the program started, the step of the program's first process; else None.
     """
 
@@ -209,7 +212,8 @@ class Traced(Event, frozen=True, tag="Traced"):
       seconds: seconds of tracing; None: unknown, as for a trace inside another trace.
       out_tree: the tree definition of the result, as text.
       out: the leaves of the result; None: unknown.
-      captured: arrays from outside the function that became constants; None: unknown.
+      captured: arrays from outside the function that became constants, the largest first, at most 200;
+        None: unknown.
       equations: number of equations of the jaxpr; None: unknown.
       effects: names of the jaxpr's effects; None: unknown.
       draws: paths of arguments that are random keys, from which the function draws random numbers without
@@ -252,7 +256,8 @@ class Lowered(Event, frozen=True, tag="Lowered"):
       call: number of the call in its process; all events about one call have the same number.
       seconds: seconds of lowering.
       program: id of the program: a hash of the StableHLO text (without source locations), the compile
-        options, the platforms and the number of devices. None: no text was read.
+        options, the platforms and the number of devices. None: unknown, or texts are not read (``ir`` of
+        RunStarted is none).
       module: name of the MLIR module: ``jit_train_step``.
       donated: paths of the donated arguments; None: unknown.
       num_partitions: number of devices that the program runs on; None: unknown.
@@ -260,7 +265,7 @@ class Lowered(Event, frozen=True, tag="Lowered"):
       asked: the different shardings that the user gave to jit as in_shardings and out_shardings; empty: there
         are none; None: unknown.
       asked_in, asked_out: for each flat argument, and for each flat result, an index into ``asked``, or None
-        if the user gave no sharding for it. None instead of a list: unknown.
+        if the user gave no sharding for it. Empty if ``asked`` is empty. None instead of a list: unknown.
     """
 
     call: int = 0
@@ -287,16 +292,16 @@ class Compiled(Event, frozen=True, tag="Compiled"):
       persistent_cache_reason: why the cache is off, or why the program was not stored; None: unknown, or
         there is no special reason.
       out_shardings, out_sharding_of: the different shardings of the results; for each flat result an index
-        into this list.
+        into this list. Empty: unknown, or no results.
       in_shardings, in_sharding_of: the different shardings of the arguments; for each flat argument an index
-        into this list (None for a dropped argument). Empty for a program on one device.
+        into this list (None for a dropped argument). Empty: unknown, or the program runs on one device.
       out_committed: whether the results are committed to their devices; None: unknown.
       dropped_arguments: positions of the flat arguments that JAX does not pass to the program, because the
         program does not use them; None: unknown.
       memory: the memory that the program needs, according to the compiler; None: unknown, or a later
         MemoryRead event has it.
-      cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``.
-      fingerprint: XLA's fingerprint of the executable, as text.
+      cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``; empty: unknown.
+      fingerprint: XLA's fingerprint of the executable, as text; None: unknown.
       devices: ids of the devices that the program runs on, as ranges: ``"0-3,8"``; None: unknown.
     """
 
@@ -361,7 +366,8 @@ class Watched(Event, frozen=True, tag="Watched"):
 
     Attributes:
       function: id of the function.
-      step: whether each call counts as a step of the training loop (``@jaxscope.watch(step=True)``).
+      step: whether each call counts as a step of the training loop (``@jaxscope.watch(step=True)``,
+        ``--step-function``).
     """
 
     function: str = ""
@@ -406,7 +412,7 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
       shardings: the shardings to which the groups refer.
       groups: the arrays, grouped by path, shape, dtype and sharding.
       addressable: ids of the devices of this process, as ranges: ``"0-3,8"``.
-      memory: the figures of the allocator of each device.
+      memory: the figures of the allocator of each device that reports them.
       host_limit: bytes of host memory that this process may use, if JAX's CPU backend is initialized; None:
         it is not, or there is no known limit.
       cut: whether the search for variables that lead to the arrays stopped at a limit.
@@ -417,9 +423,9 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
         in the groups, and to which no variable leads.
       overlap: device id -> bytes that are counted in two groups, because an array shares the memory of
         another array on this device, but not on all.
-      lengths: path of a container that leads to arrays -> its number of items. If the path is in ``bounded``,
-        it is the largest number of items that the container may have (``deque(maxlen=...)``,
-        ``lru_cache(maxsize=...)``).
+      lengths: path of a container -> its number of items, for the largest containers that lead to arrays. If
+        the path is in ``bounded``, it is the largest number of items that the container may have
+        (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``).
       bounded: the paths in ``lengths`` of containers with a largest number of items.
     """
 

@@ -68,7 +68,8 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
         unknown.
       sharding: an index into the list of shardings of the cache key (``Key.shardings``); None: the value has
         no sharding.
-      committed: whether the array is committed to its devices; None for a value that is not a jax.Array.
+      committed: whether the array is committed to its devices; None: unknown, or the value is not a
+        jax.Array.
       memory_kind: ``device``, ``pinned_host``, ...; None: unknown.
       layout: the order of the axes in memory, from major to minor, as text: ``(1, 0)``; None: unknown.
     """
@@ -116,7 +117,7 @@ class Key(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
       arguments: the array-like leaves of the arguments, in JAX's order.
-      static: the static arguments, and static data in pytrees.
+      static: the static arguments, static data in pytrees, and values that a partial binds.
       tree: the tree definition of the arguments, as text; None: unknown.
       nodes: the containers of the arguments by path: ``dict``, ``list``, ``None``, or the name of a class.
       call_form: which arguments were passed by position and which by keyword: ``2 positional, keywords:
@@ -164,8 +165,8 @@ class OutLeaf(msgspec.Struct, frozen=True, gc=False):
       path: the path in the returned pytree: ``[0]['w']``; empty if the result is a single array.
       shape, dtype, weak_type: the abstract value; None: unknown.
       memory_kind: the memory kind of the result; None: the trace names none.
-      sharding: the PartitionSpec as text, for results on a mesh with axes of type Explicit (sharding in
-        types); None: there is none.
+      sharding: the PartitionSpec in the type of the result, as text; None: the type has no mesh. JAX decides
+        it while tracing only if the axes of the mesh are of type Explicit.
     """
 
     path: str

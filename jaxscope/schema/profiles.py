@@ -37,11 +37,11 @@ class Profiled(Event, frozen=True, tag="Profiled"):
       first_step, last_step: the profiled steps, both included.
       seconds: wall time from the start of the profiler to its stop; None: unknown.
       devices: number of devices of this process that executed instructions; None: the profile does not name
-        devices.
-      instructions: the times of the instructions, the slowest first.
+        devices, or could not be read.
+      instructions: the times of the instructions, the slowest first; empty if the profile could not be read.
       left_out: number of further instructions that the profile has and ``instructions`` has not.
       busy_seconds: the seconds in which a device executed at least one instruction, summed over the devices;
-        None: the profile does not name the device of each instruction.
+        None: the profile does not name the device of each instruction, or could not be read.
       file: path of the profile, relative to the run directory; None: no file was written.
       cost_seconds: seconds that jaxscope used to start and stop the profiler and to read the profile; None:
         unknown.

@@ -52,8 +52,9 @@ class Counting(msgspec.Struct, frozen=True):
         counts allow two numbers, and None if nothing was counted.
 
         If the run has step marks, the number is one more than the marks until this moment. Otherwise it is
-        the number of calls of a function until this moment: of a function watched with ``step=True``, or if
-        there is none, of the first watched function (that was called more than once, if any was).
+        the number of calls of a function until this moment: of the function watched with ``step=True`` (of
+        several, the one with the most calls), or if there is none, of the first watched function (that was
+        called more than once, if any was).
 
         Args:
           marks: number of step marks until this moment.

@@ -16,7 +16,7 @@ class TargetsWanted(Event, frozen=True, tag="TargetsWanted"):
     Attributes:
       targets: the targets.
       forced: the number of CPU devices that jaxscope made JAX create, so that the program can build meshes of
-        the target's size; None: the environment already set a number.
+        the target's size; None: jaxscope set no number, for example because the environment already did.
     """
 
     targets: list[Target] = []
@@ -82,7 +82,7 @@ class TargetCompiled(Event, frozen=True, tag="TargetCompiled"):
         None and 0: no text.
       memory: the memory that the program needs on one device, according to the compiler; None: unknown.
       peak_bytes: peak memory on one device, in bytes; None: the compiler does not state it.
-      cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``.
+      cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``; empty: unknown.
       error: the compiler's message, how its process ended, or what to install; None: no error.
       compiler: name and version of the compiler; None: unknown.
       process_bytes: the most bytes of memory that the compiler's process has used so far; None: unknown.

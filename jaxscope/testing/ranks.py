@@ -27,7 +27,8 @@ class Ended(NamedTuple):
       job: what the processes recorded; ``job.groups()`` returns groups of processes that compiled the same
         programs. None: nothing was recorded.
       findings: findings about differences between the processes.
-      returncode: the exit code of the first process that failed, or 0; None: the program did not end in time.
+      returncode: the exit code of the first process that failed (128 + N if signal N ended it), or 0; None:
+        the program did not end in time.
       output: the output of all processes; each line begins with the number of the process.
     """
 

@@ -63,7 +63,7 @@ class RankGroup(NamedTuple):
       programs: number of compilations in each rank of the group, of programs that run on several ranks.
       state: the states of these ranks: running, exited, stopped or lost, separated by commas.
       lane: a time line of the lowest rank, at most LANE characters wide: ``·`` while it ran, ``█`` where it
-        compiled.
+        compiled one of these programs.
     """
 
     name: str

@@ -225,7 +225,7 @@ class Feed:
 
     def _look_within(self) -> None:
         """Start a feed for each new run inside the directory of this run; ``--vary`` creates one for each
-        value."""
+        further value."""
         known = {part.directory.path for part in self.parts}
         for directory in store.sub_runs(self.directory) if self._whole else []:
             if directory.path not in known and not self._stop.is_set():

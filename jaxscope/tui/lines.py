@@ -1,7 +1,7 @@
 """Store texts of any size as lines that can be indexed by number and searched.
 
-``Lines`` is for a text that does not change: 100 MB of bytes and the positions of its line ends. ``Growing``
-is for a program's output, which grows at its end.
+``Lines`` is for a text that does not change. It stores the bytes of the text and where each line begins.
+``Growing`` is for a program's output, which grows at its end.
 """
 
 from __future__ import annotations

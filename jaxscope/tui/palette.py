@@ -1,5 +1,5 @@
-"""Define the command palette, which lists the commands that apply now, as ``go: Functions``, and every
-function by name."""
+"""Define the command palette, which lists the commands that apply now, as ``go: Functions``. A search in it
+also finds the compiled functions by name, at most MOST."""
 
 from __future__ import annotations
 

@@ -237,5 +237,5 @@ def after(x): ...
 
 def test_code_that_may_not_run_is_told_from_code_that_surely_runs():
     every = {"main", "step", "rare", "risky", "recover", "stop", "after"}
-    assert key_reuse.called_in(CALLS, {"main"}) == every
-    assert key_reuse.called_in(CALLS, {"main"}, surely=True) == {"main", "step", "risky"}
+    assert called_in(CALLS, {"main"}) == every
+    assert called_in(CALLS, {"main"}, surely=True) == {"main", "step", "risky"}

@@ -1,6 +1,7 @@
 """Read the inputs and outputs of a compiled program, and which outputs reuse the memory of inputs.
 
-The facts are in three attributes of the ``HloModule`` line::
+The inputs are the parameters of ENTRY, the outputs are its root; without ENTRY, the outputs are read from
+``entry_computation_layout``. The other facts are in attributes of the ``HloModule`` line::
 
     input_output_alias={ {0}: (2, {}, may-alias), {1,0}: (3, {}, must-alias) }
     buffer_donor={ (1, {}), (4, {}) }
@@ -33,7 +34,7 @@ class Alias(msgspec.Struct, frozen=True):
     Attributes:
       output: the path of the output in the tuple of results: ``[1]``; ``[]`` for the whole result.
       parameter: the position of the input among the program's inputs.
-      kind: ``may-alias`` or ``must-alias``, as XLA writes it.
+      kind: ``may-alias`` or ``must-alias``, as XLA writes it; ``may-alias`` if the text has none.
     """
 
     output: list[int]
@@ -70,15 +71,15 @@ class Memory(msgspec.Struct, frozen=True):
     """The inputs and outputs of a compiled program. All bytes are for one device.
 
     The three sums of bytes include the padding that the layouts add. They do not include arrays in the host's
-    memory. A sum is None if the size of an array in it is unknown, or if the text is truncated.
+    memory. A sum is None if the size of an array in it is unknown, or if the text does not state the arrays.
 
     Attributes:
-      parameters: the inputs, ordered by their numbers.
+      parameters: the inputs, ordered by their numbers; empty if the text has no ENTRY.
       outputs: the shapes of the results as text.
       aliases: outputs that reuse the memory of an input.
       donors: numbers of the inputs that are donated but were not assigned to an output.
       argument_bytes: the sum over the inputs.
-      output_bytes: the sum over the outputs.
+      output_bytes: the sum over the outputs; None also if there are no outputs.
       alias_bytes: the sum over the outputs that reuse an input's memory.
     """
 
@@ -138,8 +139,9 @@ def read(module: Module) -> Memory:
 
 
 def _outputs(module: Module, header: dict[str, str]) -> list[str]:
-    """Return the shapes of the results of ``module`` as text, one for each member of the result tuple.
-    ``header`` is attribute of the ``HloModule`` line -> text."""
+    """Return the shapes of the results of ``module`` as text, one for each member of the result tuple. A
+    result that is no tuple gives one text, an unknown result none. ``header`` is attribute of the
+    ``HloModule`` line -> text."""
     text = _result(module, header)
     shape = shapes.parse(text) if text else None
     if isinstance(shape, tuple):

@@ -26,7 +26,8 @@ class Chains:
     """The chains of fusions of one module. On TPU the fusions of a chain together execute one asynchronous
     collective, and each contains a copy of it.
 
-    In the methods, ``collective`` is an instruction in the computation ``body``.
+    In the methods, ``collective`` is an instruction in the computation ``body``. Except in ``end_of``, all
+    fusions without a chain number count as one chain.
 
     Args:
       found: (computation, instruction) of each collective instruction in the module.

@@ -21,7 +21,7 @@ _ESCAPED = '\\" stack_frame_id='
 _NEIGHBOURS = 40
 # Real fusions are nested at most two deep; the limit is for a hostile text.
 MAX_NESTING = 8
-MAX_LINES = 5_000  # the most instructions that are counted in the computations that one instruction calls
+MAX_LINES = 5_000  # the limit on computations and different lines in them that ``sources`` counts
 
 
 def frame_id(instruction: Instruction) -> int | None:
@@ -149,8 +149,9 @@ class Attribution:
         ]
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
-        """Return the Python lines in the metadata of all instructions in the computations, and in the
-        computations that these call, each line once, the most frequent first."""
+        """Return the Python lines of the instructions in the computations, and in the computations that these
+        call, each line once, the most frequent first. Only lines from the module's tables of Python frames
+        are found. Deep nesting (MAX_NESTING) and very many lines (MAX_LINES) are not read completely."""
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
             return self._sources[found[0].name]

@@ -5,7 +5,7 @@ find parts, the size of an axis is split into prime factors, the slowest-varying
 ``data:(2)4`` the part has the size 4, and the factors before it have the product 2 (Shardy's notation:
 pre-size and size). The result contains only the factors along which the members of a group differ.
 Neighboring factors are joined to one part. An axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2. Of these, the
-one with the smallest parts is used.
+one whose parts have the smallest product is used.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ def _differing(
 
 
 def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the smallest parts of one mesh axis along which the two devices of a pair differ, as (product of
-    the factors before the part, size of the part): ``[(2, 4)]`` for the part of size 4 of an axis of 8 = 2 x
-    4.
+    """Return the parts of one mesh axis along which the two devices of a pair differ, as (product of the
+    factors before the part, size of the part): ``[(2, 4)]`` for the part of size 4 of an axis of 8 = 2 x 4.
+    Of several ways to split the axis, the one with the smallest product of these sizes counts.
 
     Args:
       size: the size of the axis.

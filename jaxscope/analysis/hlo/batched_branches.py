@@ -47,9 +47,9 @@ class FunctionWork(msgspec.Struct, frozen=True):
       function: the function's qualified name: ``step.<locals>.<lambda>``.
       line: the line of a lambda, because one scope can have several; None if the function has a name.
       operations: for a matrix product its flops, for a reduction the elements that it reads, for a sort of n
-        numbers 20 n log2(n), for any other operation the elements of its result. A loop with an unknown trip
-        count is counted for one iteration.
-      unknown: the number of instructions in loops with an unknown trip count.
+        numbers about 20 n log2(n), for any other operation the elements of its result. All branches of a
+        conditional count. A loop with an unknown trip count is counted for one iteration.
+      unknown: how many of the counted instructions are in loops with an unknown trip count.
     """
 
     file: str
@@ -65,8 +65,8 @@ class BatchedBranches(msgspec.Struct, frozen=True):
     Attributes:
       lines: the lines of the user's code that have such a selection and no conditional.
       operations: the operations of the whole program, counted as in ``FunctionWork``.
-      unknown: the number of instructions in loops with an unknown trip count, in the whole program.
-      functions: the functions of the user's code with the most operations, at most 300.
+      unknown: how many of the program's counted instructions are in loops with an unknown trip count.
+      functions: the functions of the user's code with the most operations, the most first, at most 300.
     """
 
     lines: list[Frame]

@@ -2,10 +2,10 @@
 program.
 
 These attributes name a called computation: ``calls=`` (fusion, call, async), ``body=`` and ``condition=``
-(while), ``branch_computations=`` or ``true_computation=`` (conditional), ``to_apply=`` of ``call``. The
-``to_apply=`` of other operations (reduce, all-reduce, scatter, sort, map) names a function of single
-elements, which does not count as a call. The calling instruction may also be the start of an asynchronous
-pair (``fusion-start``).
+(while), ``branch_computations=`` or ``true_computation=`` and ``false_computation=`` (conditional),
+``to_apply=`` of ``call``. The ``to_apply=`` of other operations (reduce, all-reduce, scatter, sort, map)
+names a function of single elements, which does not count as a call. The calling instruction may also be the
+start of an asynchronous pair (``fusion-start``).
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class CallGraph:
         computations if the text is truncated and has no ENTRY.
       in_call_order: names of the reachable computations, callers before callees, except those in
         ``circular``. Empty if the text has no ENTRY.
-      circular: names of the reachable computations that are in a cycle of calls or are called from one.
+      circular: names of the reachable computations that are in a cycle of calls or are called from one. Empty
+        if the text has no ENTRY.
       fused: names of the reachable computations that are the body of a fusion, or are called from inside one.
     """
 
@@ -132,7 +133,7 @@ class CallGraph:
 
     def of(self, caller: Computation, instruction: Instruction) -> list[Call]:
         """Return the calls that an instruction in the computation ``caller`` makes: two for a ``while``
-        (condition and body), one for each branch of a ``conditional``; empty if it calls nothing."""
+        (body, then condition), one for each branch of a ``conditional``; empty if it calls nothing."""
         return self._by_instruction.get((caller.name, instruction.name), [])
 
     def _reach(self) -> set[str]:

@@ -67,7 +67,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
         mesh or the groups are unknown, or the groups do not run along axes. ``[]``: each group is a single
         device.
       axes_around: the mesh axes along which the members of a group differ, if the groups do not run along
-        axes (``axis_index_groups``); else None.
+        axes (``axis_index_groups``). Else None, and always for a send or recv.
       group_size: members of a group; None for a permute, for groups of different size, and if unknown.
       groups: number of groups; None for a permute, and if unknown.
       syntax: the syntax in which the text states the groups: explicit, iota, mesh, pairs; None: unknown.
@@ -76,9 +76,9 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       op_name: JAX's name of the operation: ``jit(f)/dot_general``; None: the HLO has none.
       source: the Python line, the user's own if one is known; None: unknown.
       source_certainty: how certain ``source`` is: CERTAIN from the instruction's own metadata, LIKELY from
-        its neighbors.
-      transfer: for a send or recv between TPU slices, the kind of collective that the transfer is a part of;
-        else None.
+        its neighbors or its caller. None if ``source`` is None.
+      transfer: for a send or recv between TPU slices, the kind of collective that the transfer is a part of,
+        if the text states it; else None.
       weight: the argument of the program that this all-gather collects, if it is a fully sharded parameter:
         the argument is multiplied with an operand that is split over the same axes (module ``fsdp_gathers``).
         Else None.
@@ -146,7 +146,7 @@ class _Who(NamedTuple):
     """The devices that take part in a collective.
 
     Attributes:
-      members: the groups of devices; None: unknown.
+      members: the groups of devices, or the (source, target) pairs of a transfer; None: unknown.
       axes: the mesh axes along which the groups run; None: unknown, or the groups do not run along axes.
       syntax: the format in which the text states the groups; None: unknown.
       around: the mesh axes along which members of a group differ, if the groups do not run along axes; else

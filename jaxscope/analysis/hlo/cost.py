@@ -3,7 +3,8 @@
 A multiply-add counts as two operations, as in XLA's HloCostAnalysis. A dot has 2 x (elements of the result) x
 (contracted elements). A convolution has 2 x batch x output features x input features of a group x the
 positions at which the kernel meets an element of the input. Multiplications with padding or with the holes of
-a dilation do not count. This matters on TPU, where a batched dot is a convolution with a dilated window.
+a dilation do not count. This matters on TPU, where a batched dot is a convolution with a dilated window. A
+custom call for which XLA uses cuBLAS counts as a dot, if its text states the contracted dimensions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LABELS = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)$")
 _WINDOW = re.compile(r"(\w+)=([\w\-]+)")
 _NUMBER = re.compile(r"-?\d{1,9}")
 _HOLDS = ("fusion", "call", "async")
-# The targets of custom calls that only move or mark data begin with these words.
+# The targets of custom calls that multiply nothing begin with these words: they move, mark or select data.
 _MOVES = (
     "AsyncCollective", "Sharding", "SPMD", "annotate_device", "Move", "Pin", "AllocateBuffer", "Slice",
     "Gather", "AssumeGather", "ConcatBitcast", "X64", "PadToStatic", "LayoutConstraint", "TopK",
@@ -44,8 +45,8 @@ MAX_NAMED = 3  # the most custom kernels that are named in a reason
 def flops(graph: CallGraph, computation: Computation, instruction: Instruction) -> int | None:
     """Return the flops of one execution of an instruction in ``computation``. For a dot or a convolution
     these are its own flops. For a fusion or a call they are those of all dots and convolutions inside, each
-    counted once. Return None if the flops are unknown, as for each custom call, loop and conditional. Return
-    0 for all other instructions."""
+    counted once; custom calls inside are not counted. Return None if the flops are unknown, as for each
+    custom call, loop and conditional. Return 0 for all other instructions."""
     opcode = instruction.operation
     if opcode in _PRODUCTS:
         return (
@@ -79,8 +80,8 @@ class Total(NamedTuple):
       least: element type of the operands -> lower bound of the flops. The key is ``bf16 x f32`` if the two
         operands differ in type. ``?`` is an unknown type.
       bounds: lower and upper bound of the sum over all types.
-      unknown: why the sum is not exact, as the end of a sentence: ``without 2 custom kernels: foo``; None: it
-        is exact.
+      unknown: one reason why the sum is not exact, as the end of a sentence: ``without 2 custom kernels:
+        foo``; None: it is exact.
     """
 
     least: dict[str, int]
@@ -91,10 +92,10 @@ class Total(NamedTuple):
 def total_flops(
     graph: CallGraph, executions: Mapping[str, int | None], paths: Mapping[str, branches.Path]
 ) -> Total:
-    """Return the flops of all dots and convolutions in one call of a program.
+    """Return the flops of all dots, convolutions and matrix products of cuBLAS in one call of a program.
 
-    Custom calls that may compute, loops without a trip count and shapes that cannot be read count as 0 in the
-    lower bound. With any of them there is no upper bound.
+    Other custom calls that may compute, loops without a trip count and shapes that cannot be read count as 0
+    in the lower bound. With any of them there is no upper bound.
 
     Args:
       graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,
@@ -152,8 +153,8 @@ class LineFlops(msgspec.Struct, frozen=True):
 
     Attributes:
       source: the line.
-      flops: the sum, with only the largest branch of each conditional; None: the flops of one of them are
-        unknown.
+      flops: the sum, with only the largest branch of each conditional; None: the flops of one of them, or how
+        often it runs, are unknown.
     """
 
     source: Frame

@@ -9,8 +9,8 @@ XLA prints these tables between the ``HloModule`` line and the first computation
 Ids count from 1. **The printed parent is one too high**: ``parent_frame_id=1`` is "no parent" and
 ``parent_frame_id=5`` is frame 4. Evidence: five functions that call one another, jitted on JAX 0.8.2, 0.10.2
 and 0.12.0.1, print ``5 {file_location_id=5 parent_frame_id=5}`` for the innermost, whose caller is frame 4,
-and ``8 {... parent_frame_id=8}`` for a second call of it from frame 7. If a table has a parent 0, its parents
-count from 0 and are not changed.
+and ``8 {... parent_frame_id=8}`` for a second call of it from frame 7. If a row of the table has the parent
+0, or no parent, all parents are taken as they are printed.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _NAME = re.compile(r"^[ \t]*+(\d{1,12}) (\".*\")[ \t]*$", re.MULTILINE)
 _ROW = re.compile(r"^[ \t]*+(\d{1,12}) \{([^{}\n]*+)\}", re.MULTILINE)
 _FIELD = re.compile(r"(\w++)=(\d{1,12})\b")
-# A stack is as deep as Python's recursion limit lets it be; a cycle is longer than that.
+# The most frames of a stack that are read. Real stacks are shorter, because Python limits recursion.
 MAX_DEPTH = 10_000
-# Directories whose files are not the user's: installed packages, the standard library.
+# Files that are not the user's: installed packages, the standard library, code without a file.
 _LIBRARY = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages)/|/lib(?:64)?/python\d[^/]*/|^<frozen |^<string>$"
 )
 
 
 def in_library(file: str) -> bool:
-    """Return whether the file belongs to an installed package or to Python itself."""
+    """Return whether the file belongs to an installed package or to Python itself, or is ``<string>``."""
     return bool(_LIBRARY.search(file.replace("\\", "/")))
 
 

@@ -44,7 +44,7 @@ _LEAVES_PARTS = ("all-to-all", "reduce-scatter", "ragged-all-to-all", "partition
 _DERIVATIVE = "transpose(jvp("  # in JAX's names of operations
 # A custom call of TPUs that joins the parts of an array that were copied one by one.
 _PUTS_TOGETHER = "ConcatBitcast"
-MAX_STEPS = 4_000  # the most instructions that are examined for one gather
+MAX_STEPS = 4_000  # the most instructions that one search examines
 
 Place = tuple[Computation, Instruction]
 
@@ -53,9 +53,10 @@ class Gathered(NamedTuple):
     """An argument of the program that an all-gather gathers for a matrix product.
 
     Attributes:
-      argument: the path of the argument: ``params['w']``.
-      beside: numbers of the program's inputs from which the product's other operand is computed.
-      shown: whether the HLO shows that the product's other operand is split over the gathered axes.
+      argument: the path of the argument: ``params['w']``; the name of its instruction if the HLO has no path.
+      beside: numbers of the program's other inputs from which the other operands of the products are
+        computed, in increasing order.
+      shown: whether the HLO shows that the other operand of a product is split over a gathered axis.
     """
 
     argument: str
@@ -88,7 +89,7 @@ class Weights:
         self._has_derivatives = False
         self.multiplied_with_themselves: set[str] = (
             set()
-        )  # arguments multiplied with themselves: x @ x.T for a kernel matrix
+        )  # gathered arguments, not updated by the program, that it multiplies with themselves: x @ x.T
         self._mesh = mesh
         self._axes_of = axes_of
         self._axes: dict[str, frozenset[str]] = {}
@@ -101,7 +102,7 @@ class Weights:
 
         Args:
           computation: the computation that contains ``gather``.
-          axes: the mesh axes along which ``gather`` collects; None: unknown.
+          axes: the mesh axes along which ``gather`` collects; None: unknown. Without axes the result is None.
         """
         wanted = {axis.partition(":")[0] for axis in axes or ()}
         # If several arrays are gathered at once, return the first that is an argument used in a product.

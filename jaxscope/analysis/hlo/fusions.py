@@ -41,7 +41,8 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
       ops: opcode -> number of instructions in the fusion, including nested fusions. Parameters and the
         ``fusion`` instructions themselves are not counted.
       bytes_in, bytes_out: bytes of the fusion's parameters and of its result on one device; None: unknown.
-      sources: Python lines from which the fused instructions come, the most frequent first, at most eight.
+      sources: Python lines from which the fused instructions come, the most frequent first, at most eight. If
+        none is known, the line of the fusion itself, if known.
       executions: executions in one call of the program, an upper bound in a branch of a conditional; None if
         a trip count is unknown.
     """
@@ -123,7 +124,7 @@ def _lines(attribution: Attribution, fusion: Instruction, body: Computation | No
 
 def kind_of(fusion: Instruction) -> str:
     """Return the kind of a fusion: ``loop``, ``input``, ``output``, ``custom``, or the name of an unknown
-    kind."""
+    kind. It is ``unknown`` if the text states no kind."""
     tail = fusion.tail
     found = _KIND.match(tail, tail.find(")"))
     kind = found[1] if found else attribute(tail, "kind") or "kUnknown"

@@ -34,7 +34,7 @@ class GatheredWork(msgspec.Struct, frozen=True):
       flops: their flops in one call, on one device.
       all_flops: the flops of all products and convolutions, on one device.
       gather: (computation, name) of the all-gather from which most of these flops come; None: unknown,
-        because there are many.
+        because the user's program asks for more than MOST_GATHERS (32).
     """
 
     flops: int
@@ -50,7 +50,8 @@ def find(
     whole: Collection[int] = (),
 ) -> GatheredWork | None:
     """Return the matrix products that all devices compute alike because an all-gather has collected their
-    operands. Return None if there are none, or if the flops of a product are unknown.
+    operands. Return None if there are none, or if it is unknown for any product of the program how many flops
+    it has or how often it runs.
 
     Args:
       graph: the calls of the module; created with ``also=cost.WORK``, the opcodes of dots and convolutions.

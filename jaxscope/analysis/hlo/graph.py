@@ -25,7 +25,8 @@ class Node(msgspec.Struct, frozen=True):
     Attributes:
       id: unique in the program: ``computation/instruction``.
       shape: the shape of the result, as HLO writes it.
-      group: the names of the fusions, loops and calls around the instruction, the outermost first.
+      group: the names of the fusions, loops, conditionals and calls around the instruction, the outermost
+        first.
       bytes: bytes of the result on one device; None: unknown.
       flops: the flops of one execution on one device; None: unknown.
       line: the Python line, the user's own if one is known; None: unknown.
@@ -62,11 +63,10 @@ class Edge(msgspec.Struct, frozen=True):
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """The graph of one program: its instructions and their operands.
+    """The graph of one program: the instructions that run, and their operands.
 
     Attributes:
-      cut: whether the program has more than MAX_NODES instructions, so that some of its computations are
-        missing.
+      cut: whether more than MAX_NODES (200,000) instructions run, so that some computations are missing.
     """
 
     nodes: list[Node]
@@ -75,7 +75,8 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 def of(text: str, user_files: Iterable[str] = ()) -> Graph:
-    """Return the graph of a compiled program from its HLO. Lines that cannot be read are ignored.
+    """Return the graph of a compiled program from its HLO. Lines that cannot be read are ignored. The graph
+    is empty if the HLO has no ENTRY.
 
     Args:
       text: the HLO.
@@ -104,8 +105,9 @@ def _id(computation: Computation, name: str) -> str:
 
 
 def _groups(computations: dict[str, Computation], calls: CallGraph) -> dict[str, tuple[str, ...]]:
-    """Return computation name -> names of the fusions, loops and calls around it, the outermost first, for
-    each computation that runs. If a computation is called several times, only the first call counts."""
+    """Return computation name -> names of the fusions, loops, conditionals and calls around it, the outermost
+    first, for each computation that runs. If a computation is called several times, only the first call
+    counts."""
     found: dict[str, tuple[str, ...]] = {c.name: () for c in computations.values() if c.entry}
     waiting = [computations[name] for name in found]
     while waiting:
@@ -149,7 +151,8 @@ def _edges(
     Args:
       computation: the computation that contains ``i``.
       calls: the calls between the computations.
-      groups: name of a computation -> names of the fusions, loops and calls around it, the outermost first.
+      groups: name of a computation -> names of the fusions, loops, conditionals and calls around it, the
+        outermost first.
     """
     if i.opcode in ("parameter", "constant"):
         return []

@@ -127,8 +127,8 @@ def attributes(text: str, until: str | None = None) -> dict[str, str]:
 
 def instruction_attributes(tail: str) -> dict[str, str]:
     """Return the attributes of an instruction that precede ``metadata=``: key -> value as text. ``metadata``
-    and the attributes after it, such as ``backend_config``, are not in the result. ``tail`` is the part of
-    the instruction's line after ``opcode(``."""
+    and the attributes after it, such as ``backend_config``, are not in the result. Without ``metadata`` all
+    attributes are. ``tail`` is the part of the instruction's line after ``opcode(``."""
     end = closing(tail, 0)
     return attributes(tail[end + 1 :], until="metadata") if end >= 0 else {}
 

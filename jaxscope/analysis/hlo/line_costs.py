@@ -14,11 +14,11 @@ class LineCost(msgspec.Struct):
 
     Attributes:
       fusions: number of fusions that have the line in ``Fusion.sources``.
-      moved_bytes: ``Fusion.moved_bytes`` of the fusions in which this line has the most instructions; None:
-        unknown.
+      moved_bytes: the sum of ``Fusion.moved_bytes`` over the fusions in which this line has the most
+        instructions; None: unknown.
       collectives: kind -> number of the line's collectives.
-      sent_bytes: the most bytes that the line's collectives send; None: unknown.
-      flops: the flops of the dots and convolutions of the line; None: unknown.
+      sent_bytes: the most bytes that the line's collectives send together; None: unknown.
+      flops: the flops of the line's dots, convolutions and custom calls (``cost.LineFlops``); None: unknown.
     """
 
     fusions: int = 0

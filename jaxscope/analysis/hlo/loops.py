@@ -35,6 +35,7 @@ class Loop(msgspec.Struct, frozen=True):
     Attributes:
       trip_count: iterations each time the loop is entered; None: the number depends on data or is unknown.
       how: ``printed`` or ``inferred``, the origin of ``trip_count``; None: there is no count.
+      computation: the computation that contains the loop.
       body: the computation that the loop repeats; None: unknown.
       executions: how often the whole loop is entered in one call of the program, an upper bound in a branch
         of a conditional; None: unknown.
@@ -57,6 +58,7 @@ class Element(NamedTuple):
     loop counter after an iteration.
 
     Attributes:
+      parameter: the number of the parameter.
       member: the number of the member in the parameter, a tuple; -1: the parameter itself, which is no tuple.
       offset: the constant.
     """

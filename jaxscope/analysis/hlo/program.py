@@ -37,7 +37,7 @@ class Program(msgspec.Struct, frozen=True):
     Attributes:
       module: the name after ``HloModule``; None: the text has none.
       num_partitions, replica_count: the numbers in the module's header, 1 if it does not state them; None if
-        the text could not be read.
+        the text has no header or could not be analyzed.
       scheduled: whether the order of the text is the order of execution.
       mesh: (axis, size) of the mesh to which the axes of the collectives refer: the one that was passed, else
         the one that the text prints; None if there is neither.
@@ -46,17 +46,18 @@ class Program(msgspec.Struct, frozen=True):
       wrapped_elementwise: number of loop fusions with a single elementwise operation.
       custom_calls: target of a custom call -> number of such instructions that run, not of executions.
       memory: the inputs and outputs, and which outputs reuse the memory of inputs.
-      wire_by_axes: axes joined with a comma (``?``: unknown axes) -> bytes that one device sends along them
-        in one call.
-      flops: the flops of dots and convolutions in one call (module ``cost``); None: the text was not read.
+      wire_by_axes: axes joined with a comma (``?``: unknown axes) -> lower and upper bound of the bytes that
+        one device sends along them in one call.
+      flops: lower and upper bound of the flops of dots and convolutions in one call (module ``cost``); None:
+        the text was not analyzed.
       problems: what could not be read or analyzed.
       cycles: the TPU compiler's estimate of the cycles of one call (module ``cycles``); None: there is none.
       flops_by_type: HLO element type of the operands -> lower bound of the flops; ``bf16 x f32`` if the two
-        operands differ in type. None: the text was not read.
-      flops_unknown: why ``flops`` is not exact; None if it is exact, or if the text was not read.
+        operands differ in type. None: the text was not analyzed.
+      flops_unknown: why ``flops`` is not exact; None if it is exact, or if the text was not analyzed.
       moved_bytes: bytes that one call certainly moves between memory and cores (module ``traffic``); None:
         unknown.
-      flops_by_line: the flops of each Python line, without those whose line is unknown.
+      flops_by_line: the flops of each Python line that has matrix products or custom calls.
       recomputed: matrix products that ``jax.checkpoint`` computes again; None: there are none, they are
         unknown, or they are in a differentiated loop (``recomputed.find``).
       gathered_work: matrix products that all devices compute alike from arrays that an all-gather of the

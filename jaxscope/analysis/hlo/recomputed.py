@@ -38,8 +38,8 @@ class Recomputed(msgspec.Struct, frozen=True):
 
 def find(graph: CallGraph, frames: Frames, executions: Mapping[str, int | None]) -> Recomputed | None:
     """Return the matrix products that ``jax.checkpoint`` computes a second time. Return None if there are
-    none, if one of them is in a loop that is differentiated, or if the flops of a product or the Python
-    frames of a recomputed one are unknown.
+    none, or if one of them is in a loop that is differentiated. Return None also if the flops or the
+    executions of any product of the program, or the Python frames of a recomputed one, are unknown.
 
     Args:
       graph: the calls of the module; created with ``also=cost.WORK``, the opcodes of dots and convolutions.

@@ -19,8 +19,8 @@ MAX_UPDATES = 1_000
 
 def computes(instruction: Instruction) -> bool:
     """Return whether an instruction keeps the device busy. Return False for an instruction that takes no time
-    of its own, such as ``tuple`` and ``bitcast``, and for the start and the end of a transfer (``-start``,
-    ``-done``)."""
+    of its own, such as ``tuple`` and ``bitcast``, and for an instruction of a transfer (``-start``,
+    ``-update``, ``-done``, ``send``, ``recv``)."""
     opcode = instruction.opcode
     return opcode not in _NO_WORK and not opcode.endswith(("-start", "-done", "-update"))
 

@@ -65,8 +65,9 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def allocated_bytes(self) -> int | None:
-        """The bytes of the array's buffer. None if they are unknown. On a TPU this includes the padding of
-        each dimension to full tiles, such as 8 x 128. Arrays on other machines have no tiles."""
+        """The bytes of the array's buffer. None if they are unknown. On a TPU this includes the padding to
+        full tiles, such as 8 x 128, and to a multiple of 512 bytes. Arrays on other machines have no
+        tiles."""
         if not self.tiles or self.layout is None or self.bits is None or None in self.dims:
             return self.bytes
         if sorted(self.layout) != list(range(len(self.dims))):
@@ -221,7 +222,8 @@ def of_result(opcode: str, text: str) -> Shape | None:
 
 def result_bytes(opcode: str, text: str) -> int | None:
     """Return the bytes of an instruction's result, without padding; None if unknown. ``text`` is the shape
-    that XLA prints for the instruction. For a ``-start`` opcode it contains more than the result."""
+    that XLA prints for the instruction. For a ``-start`` opcode, a send or a recv, it contains more than the
+    result."""
     return total_bytes(of_result(opcode, text))
 
 

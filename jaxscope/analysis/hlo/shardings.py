@@ -43,7 +43,8 @@ class Spelled(msgspec.Struct, frozen=True):
       tiles: number of parts along each dimension; empty for ``{replicated}`` and ``{maximal device=0}``; None
         if the sharding has no tiles or cannot be read.
       dimensions: for each dimension the mesh axes that split it, major to minor: ``(("data",), ())``; empty
-        for ``{replicated}``. None if the parts are not along axes of the mesh, or if the mesh is unknown.
+        for ``{replicated}``. None if the parts are not along axes of the mesh, if the mesh is unknown, or if
+        the sharding has no tiles or is ``{maximal device=0}``.
     """
 
     tiles: tuple[int, ...] | None = None

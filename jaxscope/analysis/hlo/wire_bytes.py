@@ -10,7 +10,7 @@ all-gather             (n-1)/n B
 reduce-scatter         (n-1)/n B
 all-to-all             (n-1)/n B: everything but the device's own part
 collective-permute     B, if any device sends to another one
-collective-broadcast   B
+collective-broadcast   B, if the group has several devices
 ragged-all-to-all      unknown: the sizes depend on data
 send                   B. Between the slices of a TPU a send is a part of another collective:
                        then it is the bytes of that collective

@@ -26,7 +26,7 @@ class Accumulated(msgspec.Struct, frozen=True):
 
     Attributes:
       count: number of all-reduces in the text of the loop's body, not of their executions.
-      bytes: bytes of their results on one device in one iteration.
+      bytes: bytes of their results on one device in one iteration. Unknown sizes count 0.
       source: the line; None: unknown.
     """
 

@@ -40,7 +40,7 @@ class BranchWork(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[BranchWork]:
     """Return large work (``LEAST``, ``SHARE``) before a conditional of the user's code that only one of its
-    branches uses, the largest first."""
+    branches uses, the largest first. Work that is mostly created by differentiation is left out."""
     found = []
     conditionals = [i for i, op in enumerate(module.ops) if op.name in BRANCHES]
     if not conditionals:

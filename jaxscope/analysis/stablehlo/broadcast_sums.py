@@ -74,8 +74,9 @@ def _is_square(flow: Flow, value: Value) -> bool:
 
 def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept: Sequence[int]) -> bool:
     """Return whether operand ``k`` of ``reader`` is a difference of two arrays that are broadcast along
-    different dimensions of ``kept``, possibly multiplied by a scale that is equal along ``kept``. False if an
-    operation other than ``reader`` and the gradient uses the difference."""
+    different dimensions of ``kept``, possibly scaled by an array that is equal along ``kept``. False if one
+    of these dimensions has fewer than ``POINTS`` elements. False also if an operation other than ``reader``
+    and the gradient uses the difference."""
     value = flow.operand(reader, k)
     if value is None:
         return False

@@ -92,7 +92,8 @@ class CheaperForm(msgspec.Struct, frozen=True):
         ``drawn-by-scores``: several draws of ``jax.random.categorical`` from the same probabilities.
         ``distances``, ``sum-of-outer``: a sum that a matrix product computes faster (``broadcast_sums``).
         ``costly-power``: a power that products and square roots compute faster (``powers``).
-      operations: arithmetic operations of one execution.
+      operations: arithmetic operations, in one execution, of all that the cheaper form replaces. If these
+        operations are slower than others, the number of ordinary ones that take about as long.
       cheaper: arithmetic operations of one execution of the cheaper form.
       share: the share of ``operations`` in all of the program's operations, from 0 to 1. If the user's code
         has loops, the share in the operations in loops; then None if the operation is in no loop.
@@ -168,7 +169,7 @@ class _Mask(msgspec.Struct, frozen=True):
       dimensions: one dimension, along which only one element may be other than zero (one-hot), or the two
         dimensions of a diagonal or banded matrix.
       bare: whether all these elements are 1.
-      offsets: the diagonals, each as the difference of its two indices; 0: the main diagonal.
+      offsets: the diagonals, each as its second index minus its first; 0: the main diagonal.
     """
 
     dimensions: frozenset[int]
@@ -319,7 +320,8 @@ class _Search:
 
     @functools.cached_property
     def real_back(self) -> bool:
-        """True if the program only uses the real parts of its inverse Fourier transforms."""
+        """True if the program only uses the real parts of its complex inverse Fourier transforms, or has
+        none."""
         inverse = [i for i, op in enumerate(self.ops) if op.name == "stablehlo.fft" and "= IFFT" in op.detail]
         return all(self._only_real(index) for index in inverse)
 
@@ -791,7 +793,7 @@ def _in_turn(
 
 def _by_transform(op: Op) -> list[tuple[str, int, int]]:
     """Return [(KERNEL, operations, operations with Fourier transforms)] for a convolution of one channel in
-    several dimensions, else an empty list."""
+    several dimensions, without strides and dilations; else an empty list."""
     found = work.convolution(op)
     if found is None:
         return []

@@ -100,7 +100,7 @@ class Constraints:
 
     Attributes:
       arguments: position of an argument of the program -> (requested sharding, line of the user's code or
-        None).
+        None). Arguments with several different requests are left out.
       results: position of a result of the program -> (requested sharding, line of the user's code or None).
       also_without: positions of the program's arguments that an operation other than a sharding constraint
         reads.
@@ -183,8 +183,8 @@ class Constraints:
         return None
 
     def listed(self) -> list[Constraint]:
-        """Return the sharding constraints whose line and size are known, in the order of the text; at most
-        MAX_LISTED (500)."""
+        """Return the sharding constraints whose line, size and numbers of parts are known, in the order of
+        the text; at most MAX_LISTED (500)."""
         found = []
         requests = [index for index, op in enumerate(self._module.ops) if _is_request(op)]
         readers = users(self._module) if requests else {}

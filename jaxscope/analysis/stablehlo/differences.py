@@ -45,7 +45,7 @@ def same_for_all_processes(text: str) -> str:
 def by_line(before: str, after: str) -> list[AtLine]:
     """Return the lines of the user's code whose operations differ between two programs. ``before`` and
     ``after`` are the StableHLO of the programs. Lines that lost operations come first, operations without a
-    known line last. A constant belongs to the line of the operation that uses it."""
+    known line last. A constant or a broadcast belongs to the line of the operation that first uses it."""
     old, new = Counter(_operations(reader.read(before))), Counter(_operations(reader.read(after)))
     gone, come = old - new, new - old
     lines = dict.fromkeys(source for source, _ in (*gone, *come))

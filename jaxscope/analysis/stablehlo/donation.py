@@ -58,7 +58,8 @@ def find(
     aliased: Collection[int] | None = None,
 ) -> list[Donation]:
     """Return the arguments of a module that were donated or could be donated, in order, and then the donated
-    arguments that the program does not take. Other arguments are left out.
+    arguments that the program does not take. Other arguments are left out. Arguments that could be donated
+    are left out, too, if JAX leaves the reuse of a donated argument to XLA.
 
     Args:
       arguments, results: the arguments and the results of the program in ``module``.

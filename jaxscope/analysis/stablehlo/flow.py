@@ -168,7 +168,8 @@ class Flow:
 
 def users(module: Module) -> dict[int, list[int]]:
     """Return the indices of the operations that read the results of each operation: index -> indices. An
-    operation that reads a value in a called function is not included, but the call is."""
+    operation that reads them as two operands is listed twice. An operation that reads a value in a called
+    function is not included, but the call is."""
     found: dict[int, list[int]] = {}
     for index, op in enumerate(module.ops):
         for operand in op.operands:

@@ -22,7 +22,7 @@ class FrozenUpdates(msgspec.Struct, frozen=True):
     """Parameters that a program returns unchanged, because it adds zeros to them.
 
     Attributes:
-      paths: the paths of the arguments, the largest first.
+      paths: the known paths of these arguments, the largest argument first.
       bytes: the bytes of these parameters on one device.
       moments: the bytes on one device of the optimizer's state for these parameters: changed results with the
         shape of a parameter and the same end of the path, such as ``.mu['w']`` for ``params['w']``.
@@ -80,7 +80,8 @@ def _added_zeros(flow: Flow, index: int, op: Op) -> int | None:
 
 
 def _is_zero(flow: Flow, value: Value | None, depth: int) -> bool:
-    """Return whether ``value`` is zero everywhere: a constant, or a product with such a constant."""
+    """Return whether ``value`` is zero everywhere: a constant, possibly repeated, converted or negated, or a
+    product with such a value."""
     if value is None or depth == 0:
         return False
     op = flow.module.ops[value.at]

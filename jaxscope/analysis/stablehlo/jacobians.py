@@ -89,7 +89,8 @@ def find(module: Module, sources: Sources) -> list[Jacobian]:
 
 def shifted(module: Module, sources: Sources) -> list[Shifted]:
     """Return the gradients that the program estimates by finite differences: it evaluates a function with
-    each element of an argument a little larger, and a little smaller."""
+    each element of an argument a little larger, and a little smaller. Arguments with fewer than
+    FEWEST_SHIFTS (16) elements are left out."""
     flow = Flow(module)
     signs: dict[tuple[int, int], dict[str, Frame]] = {}  # (function, elements) -> operation -> its line
     for index, op in enumerate(module.ops):

@@ -31,7 +31,8 @@ class Product(msgspec.Struct, frozen=True):
 
     Attributes:
       operands: the types: ``f32 x f32 -> f32``.
-      precision: a precision of StableHLO (``HIGHEST``), or the requested algorithm (``tf32_tf32_f32 x3``).
+      precision: the higher of the two operands' precisions in StableHLO (``HIGHEST``), or the requested
+        algorithm (``tf32_tf32_f32 x3``).
       count: number of products, with called functions inlined and loop bodies counted once.
       source: the line; None: unknown.
       flops: the flops of the whole arrays in one call, on all devices together; None for a convolution, for

@@ -33,7 +33,8 @@ class Op(msgspec.Struct, frozen=True, gc=False):
       parent: index of the operation that has this region; None if the region is the function's body.
       results: number of results.
       operands: indices of the operations that produce the operands; -1 - k is argument k of the function.
-        Operands that are arguments of regions are left out.
+        Operands that are arguments of regions are left out. But for an argument that a while loop does not
+        change, the value with which the loop begins is given.
       inputs, outputs: types of the operands and results, as text.
       detail: the text behind the operation's name, without types and location, with ``%`` for each value's
         name.

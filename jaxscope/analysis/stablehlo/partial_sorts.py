@@ -69,8 +69,8 @@ def _used(
 ) -> int | None:
     """Return how many elements along ``axis`` the program uses of the results of the operation ``index``, if
     these are the first or the last of ``length`` elements; 0 if it only compares the elements for equality.
-    Return None if it also uses others, or if this is unknown. ``users`` is index of an operation -> indices
-    of the operations that read its results."""
+    Return None for other uses, for both of these uses together, or if no use is found. ``users`` is index of
+    an operation -> indices of the operations that read its results."""
     most, compared, left, seen = 0, False, [index], set[int]()
     while left:
         value = left.pop()

@@ -58,6 +58,7 @@ class Origin(msgspec.Struct, frozen=True):
 
     Attributes:
       kind: ``constant``, ``convert`` or ``other``.
+      operation: the name of the operations with its dialect: ``stablehlo.convert``.
       count: number of operations, with called functions inlined and loop bodies counted once.
       source: the line; None: unknown.
     """
@@ -83,8 +84,8 @@ class Doubles(msgspec.Struct, frozen=True):
 
 
 def upcasts(module: Module, sources: Sources) -> list[Upcast]:
-    """Return the conversions of arrays to wider floats, those with the most bytes first. Conversions of
-    scalars are left out, because they cost nothing."""
+    """Return the conversions of arrays from floats to wider ones, real or complex, those with the most bytes
+    first, at most MAX_LISTED (500) items. Conversions of scalars are left out, because they cost nothing."""
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
     stays = set[tuple[str, str, Frame | None, bool | None]]()
     users = flow.users(module)

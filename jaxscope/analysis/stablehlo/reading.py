@@ -49,21 +49,22 @@ class Reading(msgspec.Struct, frozen=True):
     Attributes:
       num_partitions, num_replicas: the numbers in the module's attributes; None: unknown.
       printed: number of operations in the text, without returns.
-      work: number of arithmetic operations of one call: of matrix products, of operations that take long for
-        each element, and of all others. None if the user's code has loops, whose iterations are not counted.
+      work: number of arithmetic operations of one call: of matrix products and convolutions, of operations
+        that take long for each element, and of all others. None if the user's code has loops, whose
+        iterations are not counted, or if the text has no operations.
       op_counts: operation -> how often it occurs. Called functions are inlined, and loop bodies are counted
         once.
       located: number of operations with a location.
       resolved: number of operations for which a line of the user's code is known.
       arguments, results: the arguments and the results of the program.
       shardings: the shardings stated inside the program.
-      sharding_constraints: the sharding constraints with a known line.
+      sharding_constraints: the sharding constraints with a known line and size.
       uneven: sharding constraints that split a dimension into unequal parts.
       repeated: blocks of operations that the text repeats, such as a Python loop.
       constants: arrays that the traced function closed over.
       doubles: where the program uses 64-bit floating point; None if it does not.
       upcasts: conversions to wider floating-point types.
-      callbacks: calls into Python on the host.
+      callbacks: calls into Python on the host, infeeds and outfeeds.
       products: matrix products and convolutions.
       accumulated: all-reduces in loops that only add up their results.
       residuals: scans that keep values of all iterations for the gradient.
@@ -72,8 +73,8 @@ class Reading(msgspec.Struct, frozen=True):
       branch_work: work before a conditional that only one of its branches uses.
       jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
       shifted: gradients that the program estimates by finite differences.
-      cheaper_forms: products of matrices and Fourier transforms that have a cheaper form.
-      partial_sorts: sorts of which only few elements are used.
+      cheaper_forms: products of matrices, Fourier transforms and other operations that have a cheaper form.
+      partial_sorts: sorts of which only few elements are used, or only their positions.
       frozen: parameters to which the program adds zeros; None: none were found.
       captures_key: whether the program has a constant of the type of a random key (or, in JAX 0.12, an
         argument for such a constant).

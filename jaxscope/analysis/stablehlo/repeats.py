@@ -2,7 +2,7 @@
 ``lax.scan``.
 
 Two operations are alike if they do the same to the same types. These differences do not count, because a loop
-makes them between iterations: other operands, another position of a slice, other scalar constants, other
+makes them between iterations: other operands, another position of a slice, other values of constants, other
 channel numbers.
 """
 
@@ -78,7 +78,7 @@ class Repeated(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[Repeated]:
     """Return the blocks of operations that a program repeats, the largest first. Repetitions inside JAX's own
-    functions are left out."""
+    functions are left out, and those with fewer than LEAST_OPERATIONS (24) operations in all iterations."""
     kinds, weights = _kinds(module, sources)
     blocks: dict[int, list[int]] = {}
     for index, op in enumerate(module.ops):

@@ -27,7 +27,7 @@ class RowGradient(msgspec.Struct, frozen=True):
     """A step of gradient descent for a whole table whose gradient is 0 in most rows.
 
     Attributes:
-      shape: the shape of the table, as text: ``f32[60000,48]``.
+      shape: the dtype and shape of the table, as text: ``float32[60000,48]``.
       rows: number of rows of the table.
       used: the largest number of rows in which the gradient is not 0.
       operations: arithmetic operations for the whole table: the gradient, its scaling and the subtraction.
@@ -45,7 +45,8 @@ class RowGradient(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[RowGradient]:
-    """Return the steps of gradient descent for whole tables, the largest first."""
+    """Return the steps of gradient descent for whole tables of which few rows are used, those with the most
+    operations first."""
     flow = Flow(module)
     tables = {_operand(module, k, 0) for k, op in enumerate(module.ops) if op.name == "stablehlo.gather"}
     scatters = [

@@ -189,8 +189,8 @@ def is_write(op: Op) -> bool:
 
 
 def _is_filled(module: Module, index: int, type: str) -> bool:
-    """Return whether the operation ``index`` creates an array of the MLIR type ``type`` with equal
-    elements."""
+    """Return whether the operation ``index`` is a constant or a broadcast of the MLIR type ``type``, as an
+    array of equal elements is."""
     op = module.ops[index] if index >= 0 else None
     return op is not None and op.outputs == (type,) and op.name in ("stablehlo.broadcast_in_dim", *CONSTANTS)
 

@@ -28,7 +28,8 @@ class UnreadWork(msgspec.Struct, frozen=True):
     Attributes:
       operations: the number of arithmetic operations of this work in one call of the program.
       share: the share of the program's arithmetic operations that could be saved, from 0 to 1.
-      read: the share of the stacked results that the program reads, from 0 to 1.
+      read: the share of the stacked results that the program reads, from 0 to 1; the largest if results of
+        several types are stacked.
       source: the line of the user's code that calls the scan; None: unknown.
       read_at: a line of the user's code that reads the results; None: unknown.
       lines: the lines of the user's code with the most of these operations, at most three.
@@ -198,5 +199,6 @@ class _Unread:
                     self._need(inner)
 
     def _is_before(self, index: int) -> bool:
-        """Return whether the operation ``index`` is in the function of the loop, before the loop."""
+        """Return whether the operation ``index``, which does not come after the loop in the text, is in the
+        loop's function, and so before the loop."""
         return self._ops[index].function == self._ops[self._loop].function

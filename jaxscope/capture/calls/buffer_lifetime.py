@@ -42,8 +42,8 @@ class BufferLifetimes:
 
     def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
         """Add the call number ``call``, so that ``look`` checks its array arguments. ``refs`` has (path of
-        the argument, weak reference to the array) of each. If more than MAX_PENDING calls wait for a check,
-        the oldest is dropped unchecked."""
+        the argument, weak reference to the array) of each; if it is empty, the call is not added. If more
+        than MAX_PENDING calls wait for a check, the oldest is dropped unchecked."""
         if refs:
             self._pending.append((call, threading.get_ident(), refs))
             self.fresh = True

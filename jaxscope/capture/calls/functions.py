@@ -39,9 +39,10 @@ class Layers(NamedTuple):
     Attributes:
       function: the innermost function that was found; it may be a library's.
       wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``. A name that
-        repeats the one before it is left out.
+        repeats the one before it is left out, and so is JAX's ``api_boundary``.
       form: partial if one of the layers is a partial, else method if one is a bound method. If there is
-        neither, the kind of ``function``: def, lambda or callable (an object with ``__call__``).
+        neither, the kind of ``function``: lambda, callable (an object with ``__call__``) or def (any other
+        function or a class).
       bound: the values that the wrappers add to a call. Of a partial: ``{"0": model, "lr": 0.1}``. Of a
         method: the attributes of its object that are or contain functions, ``{"self.loss": squared}``. If the
         class of the object inherits the method, ``"self"`` is this class.
@@ -76,8 +77,8 @@ class Serials:
         return name if len(known) == 1 else f"{name} (class #{len(known)})"
 
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
-        """Return whether ``value`` equals the value of its class that was last seen at ``path``, but has
-        another hash. JAX's cache then misses although the values are equal. ``hashed`` is the hash of
+        """Return whether ``value`` equals the value of its class that this method last got for ``path``, but
+        has another hash. JAX's cache then misses although the values are equal. ``hashed`` is the hash of
         ``value``; None: it has none.
 
         This calls an ``__eq__`` that is a Python function. Without one, or if the earlier value is dead, the
@@ -120,7 +121,7 @@ def defined_in(function: Any) -> str:
 
 def _label(layer: Any) -> str:
     """Return the public name of ``layer``, a wrapper around the user's function: ``jax.grad`` for the
-    function that ``jax.grad`` returns (``grad_f``)."""
+    function that ``jax.grad`` returns (``grad_f``). The name of a wrapper of the user has no package."""
     if defined_in(layer) == jax_internals.TRIMS_TRACEBACKS:
         # This is JAX's api_boundary. The transform, such as grad_f, is in its closure.
         inside = [
@@ -162,7 +163,7 @@ def _is_users(value: Any) -> bool:
 
 def _held(layer: Any) -> list[Any]:
     """Return the callables other than classes to which the wrapper ``layer`` refers in its closure or in
-    attributes with names in INNER."""
+    attributes with names in INNER. Of an object without ``__dict__``, only ``f`` and ``fun`` are read."""
     values = []
     for cell in getattr(layer, "__closure__", None) or ():
         try:
@@ -262,7 +263,8 @@ def _place(code: Any, line: int | None) -> int | str | None:
 def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the name of ``function`` in its module, class or object refers to a jitted function (or
     a ufunc of JAX), as after ``@jax.jit``: the author of ``function`` has jitted it, and not its caller.
-    False for a function defined inside another function."""
+    False for a function defined inside another function. For an object that is no Python function, return
+    whether it is jitted itself."""
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
         if not frames.is_library(type(function.__self__).__module__):
@@ -340,10 +342,10 @@ def captures(function: Any) -> dict[str, Any]:
 
 def _code_of(value: Any, seen: list[Any]) -> str:
     """Return a text that names the functions and other callables that ``value``, a captured value, is or
-    contains; empty if none. Lists, tuples, closures and partials are searched.
+    contains; empty if none. Lists, tuples, closures, partials and wrapped functions are searched.
 
-    ``seen`` has the values read so far, to which ``value`` is added. The text is empty if ``value`` is among
-    them, or if they are MAX_CAPTURED or more.
+    ``seen`` has the values read so far. ``value`` is added if it is a list, a tuple or callable. The text is
+    empty if ``value`` is among them, or if they are MAX_CAPTURED or more.
     """
     # Other data are ignored: a function defined again with another learning rate counts as the same function,
     # but with another loss function as a new one.
@@ -369,7 +371,8 @@ def _code_of(value: Any, seen: list[Any]) -> str:
 
 def _functions_of(instance: Any) -> dict[str, Any]:
     """Return the attributes stored in ``instance`` that are or contain functions: ``{"self.loss": squared}``.
-    Its own methods (bound or jitted) are left out, because they belong to the class."""
+    Its own methods (bound or jitted) are left out, because they belong to the class. At most MAX_CAPTURED
+    attributes are read."""
     attributes = slot(instance, "__dict__")
     found = {}
     for name, value in itertools.islice(
@@ -395,8 +398,8 @@ def _name_of(value: Any) -> str:
 
 
 class _Default:
-    """A default value in the text of a signature. Its repr is that of ``value`` for a number, a string or
-    None, else ``<ClassName>``."""
+    """A default value in the text of a signature. Its repr is that of ``value``, cut to 60 characters, for a
+    real number, a string or None, else ``<ClassName>``."""
 
     def __init__(self, value: Any) -> None:
         plain = isinstance(value, (str, int, float, bool, type(None)))  # another repr might print an array
@@ -408,7 +411,7 @@ class _Default:
 
 def _signature_text(function: Any, inner: Any) -> str | None:
     """Return the signature of a function as text of limited length: ``(params, x, scale=1.0)``. Return None
-    if it cannot be read.
+    if it cannot be read. It is the signature of ``inner``, or of ``function`` if haiku made ``function``.
 
     Args:
       function: what was passed to jit.
@@ -450,7 +453,8 @@ def _users_class(layers: Layers, module: str | None) -> type | None:
 
 def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
     """Return the event ``FunctionSeen`` that describes the user's function inside ``function``, an object
-    passed to jit: id, name, file, line, wrappers, signature. The event is not logged.
+    passed to jit: id, name, file, line, wrappers, signature. The event is not logged. For a single operation
+    outside jit (``is_eager``), the event has no file, line, wrappers or signature.
 
     ``extra_wrappers`` are names of further wrappers around ``function``, which the event lists first.
     """

@@ -2,8 +2,8 @@
 
 A call is identified by the ``id()`` of its frame on the stack. When the call is over, another frame may get
 the same ``id()``, so the order of a call's events is used too: trace, miss of the fast path (JAX's C++
-cache), lowering, compilation, each at most once per call. Only numbers and text of a call are kept, never an
-argument, a frame or a function.
+cache), lowering, compilation, each at most once per call. No argument, frame or function of a call is kept
+alive.
 """
 
 from __future__ import annotations

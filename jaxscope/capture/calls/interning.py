@@ -99,8 +99,8 @@ class Introductions:
 
     def sources(self, names: Iterable[str | None]) -> None:
         """Log an event ``SourceSeen``, with a checksum of the content, for each file in ``names`` that has
-        none yet. For a notebook cell, which has no file, the event also has the cell's text. None and files
-        that cannot be read are ignored."""
+        none yet. If the file cannot be read but ``linecache`` has its text, as for a notebook cell, the event
+        also has this text. None and all other files that cannot be read are ignored."""
         for name in names:
             if name is not None and name not in self._files:
                 self._files.add(name)

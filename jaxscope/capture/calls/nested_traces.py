@@ -77,8 +77,8 @@ class NestedTraces:
     """Watches the traces whose end JAX does not announce, and writes their ends to the log.
 
     Args:
-      ended: is called at the end of each such trace with the number of the call, and with True if the trace
-        returned or False if it raised.
+      ended: is called at the end of each watched trace that JAX does not announce, with the number of the
+        call, and with True if the trace returned or False if it raised.
     """
 
     def __init__(self, writer: Writer, ended: Callable[[int, bool], None]) -> None:

@@ -52,8 +52,8 @@ class Shardings:
 
 def read_sharding(sharding: Any) -> Sharding:
     """Return ``sharding``, an object of JAX, as data: class, text, devices in order, mesh axes,
-    PartitionSpec, memory kind. The devices are ranges of ids as text, empty if unknown. The axes and the
-    PartitionSpec are both None if one of them does not exist."""
+    PartitionSpec, memory kind. The devices are ranges of ids as text, empty if unknown. They are sorted if
+    the sharding has no order. The axes and the PartitionSpec are both None if one of them does not exist."""
     kind = type(sharding).__name__
     memory_kind = getattr(sharding, "memory_kind", None)
     mesh = getattr(sharding, "mesh", None)

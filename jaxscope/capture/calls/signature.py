@@ -62,7 +62,7 @@ def type_name(value: Any) -> str:
 
 def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
     """Return one leaf of a call's arguments as data: type, shape, dtype, sharding and so on. Fields that
-    cannot be read are None. So are sharding, layout and committed of a tracer.
+    cannot be read are None. So are sharding, memory_kind, layout and committed of a tracer.
 
     Args:
       path: where the leaf is: ``state.params['w']``.
@@ -245,7 +245,7 @@ class Flat(NamedTuple):
 
 def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
     """Flatten the dynamic (not static) arguments of ``jit(f)(*args, **kwargs)`` as JAX does. ``info`` has the
-    options of jit, which determine the static arguments."""
+    options of jit, which determine the static arguments. Raises LookupError if they cannot be read."""
     import jax
 
     signature = known_or_none(info.fun_signature)

@@ -34,7 +34,8 @@ class Nodes:
     """The containers in the arguments of a call, and the static data of custom pytree nodes.
 
     Attributes:
-      kinds: path of a container -> the full name of its class: ``dict``, ``None``, ``carry.State``.
+      kinds: path of a container -> the full name of its class: ``dict``, ``None``, ``carry.State``. For an
+        OrderedDict, the keys follow the name.
       static: the static data of the custom nodes: one entry for each named part, and one for the whole of
         each node that has such data. Also the ``default_factory`` of each defaultdict.
     """

@@ -2,8 +2,8 @@
 
 ``nnx.jit`` and ``eqx.filter_jit`` take the user's arguments apart and pass the parts to a jitted function of
 their own. In JAX's cache key these parts are called ``args[0][1]...`` or are whole graph definitions. The
-frame of the wrapper, one or two frames further out on the stack, has the user's own arguments. The array
-leaves are the same objects in both calls, so that each leaf can be named by its path in the user's arguments.
+frame of the wrapper, a few frames further out on the stack, has the user's own arguments. The array leaves
+are the same objects in both calls, so that each leaf can be named by its path in the user's arguments.
 
 To support a further library, add one entry to ADAPTERS.
 """
@@ -251,7 +251,8 @@ class Hashed:
 
 def _hashed_with(value: Any) -> list[Any]:
     """Return the values that are compared together with ``value``: the children and the static data of a
-    PyTreeDef, the items of a container, the attributes of an object."""
+    PyTreeDef, the items of a container, the attributes of an object. Empty if JAX compares ``value`` without
+    its contents (``_whole``)."""
     kind = type(value)
     if kind.__name__ == "PyTreeDef" and kind.__module__.partition(".")[0] == "jaxlib":
         data = value.node_data()

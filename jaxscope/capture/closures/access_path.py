@@ -1,6 +1,6 @@
 """Follow the path from a function to a value that its code reads: closure cells, globals, attributes, items.
 
-This calls no property and no ``__getattr__``, and keeps no value alive.
+This calls no property and no ``__getattr__`` of the program, and keeps no value alive.
 """
 
 from __future__ import annotations

@@ -46,9 +46,10 @@ class Reads(NamedTuple):
     """The names that the code of one function, and of the functions defined inside it, reads and assigns.
 
     Attributes:
-      read: name -> (the first line that reads it in every run of the function, True). If there is none: (the
-        first line that reads it, False).
-      written: the names to which the code assigns.
+      read: name -> (the first line before any jump that reads it, True): every run of the function reads it
+        there. If there is none: (the first line that reads it, False).
+      written: the names to which the code assigns. If it assigns to ``config[key]`` with a variable ``key``,
+        this is ``config``.
       attributes: the names of all attributes that the code reads.
     """
 

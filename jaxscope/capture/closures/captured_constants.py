@@ -312,8 +312,8 @@ def of_trace(
     function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: frozenset[int] | None = None
 ) -> list[Captured]:
     """Return, for each array that a trace of ``function`` captured, the name and kind of its variable (None
-    if none is found), shape, dtype and bytes. The largest array comes first; at most MAX_REPORTED are
-    returned.
+    if none is found), shape, dtype, bytes, and whether it is among ``drawn`` (None if this is unknown). The
+    largest array comes first; at most MAX_REPORTED are returned.
 
     Args:
       constants: the arrays that ``function`` itself captured.

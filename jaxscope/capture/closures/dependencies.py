@@ -52,8 +52,9 @@ class Found(NamedTuple):
         ``helper`` reads, a function that the traced function calls.
       value: the present value.
       line: a line that reads the value, if possible one that every run of the traced function executes.
-      certain: whether every run of the traced function reads the value in that line. False for an item or
-        attribute of an object that the code reads as a whole.
+      certain: whether it is known that every run of the traced function reads the value in that line. False
+        for a line of a function that it calls, and for an item or attribute of an object that the code reads
+        as a whole.
     """
 
     place: Place
@@ -90,7 +91,8 @@ class _Walk:
         self.queue.append((function, (), arguments))
 
     def run(self) -> list[Found]:
-        """Return the values that the function reads, without those that its code itself assigns."""
+        """Return the values that the function, or a function of the user that it calls, reads. Those that
+        the code of these functions assigns are left out."""
         while self.queue and len(self.seen) < MAX_FUNCTIONS:
             function, place, bound = self.queue.pop(0)
             self._function(function, place, bound)
@@ -162,7 +164,9 @@ class _Walk:
         certain: bool,
     ) -> None:
         """Follow an expression such as ``config.lr`` step by step from ``variable``, its first name, and
-        collect the value to which it leads.
+        collect the value to which it leads. If a step cannot be followed, such as a property, collect the
+        value before it. For a method of the user, collect what its code reads. Collect nothing of a
+        library's module.
 
         Args:
           variable: the variable and its value.
@@ -203,9 +207,9 @@ class _Walk:
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
     def _leaf(self, found: Found, depth: int) -> None:
-        """Collect the value ``found``, unless it is a bound method or of a kind that programs do not change
-        (``_is_code``). If it is a function, method or callable object of the user, also collect what its code
-        reads. ``depth`` is the number of containers around the value."""
+        """Collect the value ``found``, unless it is a bound method, a class inside a container, or of a kind
+        that programs do not change (``_is_code``). If it is a function, method or callable object of the
+        user, also collect what its code reads. ``depth`` is the number of containers around the value."""
         value, kind = found.value, type(found.value)
         if found.place in self.found or _is_code(value):
             return
@@ -231,7 +235,7 @@ class _Walk:
             self.whole.append((found, depth))
 
     def _follow_method(self, found: Found) -> None:
-        """Collect what the function of ``found``, a bound method, reads."""
+        """Collect what the function of ``found``, a bound method, reads, if it is the user's."""
         method = found.value
         if type(method.__func__) is FunctionType and _is_users(method.__func__):
             owner = (*found.place, (SELF, None))

@@ -2,8 +2,8 @@
 
 At each trace of a watched function (``jaxscope.watch``), the values that its code reads from outside are
 remembered, most of them by weak reference. After calls of the function, it is checked whether the variables
-have another object now. At the ends of training steps, at growing intervals, the contents of NumPy arrays are
-compared, too.
+have another object now. At growing intervals, the contents of NumPy arrays are compared, too, after calls or
+at the ends of training steps.
 
 If a jitted function calls the watched function, no Python runs when JAX executes the compiled program. Then
 jaxscope does not see the calls, and all checks are made at the ends of steps.
@@ -129,9 +129,9 @@ class Guard:
             self.take(pending, set())
 
     def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
-        """Remember, in a Snapshot, the values that the finished trace ``pending`` read. If values of the
-        trace before it have changed, log ``CaptureRenewed``. ``constants`` identifies the arrays that the
-        trace captured as constants (``paths.identity``)."""
+        """Remember, in a Snapshot, the values that the finished trace ``pending`` read. If a change of a
+        value of the trace before it was logged, log ``CaptureRenewed``. ``constants`` identifies the arrays
+        that the trace captured as constants (``paths.identity``)."""
         if self.pending is pending:
             self.pending = None
         function = pending.function()

@@ -1,8 +1,9 @@
 """Remember the values that one trace read besides its arguments, and find the variables that have another
 object now.
 
-Numbers and strings are kept themselves, other values by weak reference. The closure cells of the function are
-kept, too, to read the present values from them.
+Numbers and short strings are kept themselves. Other values are kept by weak reference or, if they can have
+none, by data such as their length (``fingerprint``). The closure cells of the function are kept, too, to read
+the present values from them.
 """
 
 from __future__ import annotations

@@ -100,7 +100,8 @@ class Look:
         """Return the snapshot as an event ``ArraysSeen`` (an entry of the log). Call this only once.
 
         Args:
-          frame: the variables of this frame and of its callers are searched for the arrays.
+          frame: the innermost frame of this thread whose variables are searched for the arrays. Those of its
+            callers, of other threads and of modules are searched, too. None: no frame of this thread is.
           why: the reason for the snapshot, one of those in ``capture.sampler``, such as ``step``.
           step: the training step that ended last; 0: none yet; None: steps are not counted.
           trace: a traceback whose frames are searched too; None: there is none.

@@ -419,7 +419,8 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
 
 def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
     """Yield (step of the path, value) for each object to which ``f``, a callable, class or generator, refers:
-    ``(".<closure>.scale", array)``. The step may be empty, as for a wrapped function."""
+    ``(".<closure>.scale", array)``. The step may be empty, as for a wrapped function. Yield nothing for a
+    class of a library."""
     kind = type(f)
     if issubclass(kind, functools.partial):
         yield from (("", f.func), (".args", f.args), (".keywords", f.keywords))

@@ -76,8 +76,8 @@ class RecordingScope:
       alarm: a function that checks the calls which missed the fast path (JAX's C++ cache). After such calls,
         it is called at the end of a step and before a call of a watched function (``jaxscope.watch``). It
         returns whether it could check, and may raise RecompileError. None: nothing is checked.
-      own: whether calls in other blocks and in other asyncio tasks are left out. If False, all calls made
-        while the block is open count.
+      own: whether calls are left out that are made only in other blocks or in other asyncio tasks. If False,
+        all calls made while the block is open count.
 
     Attributes:
       calls: number of each call in this block that missed the fast path -> the counts at that time.

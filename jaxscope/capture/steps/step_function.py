@@ -99,8 +99,8 @@ class StepFunction:
 
     def _count(self, seen: FunctionSeen) -> None:
         """Count a call of the function that the event ``seen`` describes, if it is the step function. If some
-        of its calls cannot be counted from outside, because a library wraps it, report this and stop
-        counting."""
+        of its calls cannot be counted from outside, because it is a library's function or a library wraps it,
+        report this and stop counting."""
         if self._given_up or self._tracker.stepper is not self._own:
             return  # a watched function counts the steps
         if self._own is not None and self._own.function != seen.function:

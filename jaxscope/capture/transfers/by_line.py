@@ -72,7 +72,7 @@ class Row:
       via: the kind of the copies, such as ``item``.
       site: the program's line, or else a line of an installed package; None: there is none, or too many lines
         have copies.
-      text: the expression on this line; None: unknown.
+      text: the expression on this line; None: unknown, or several.
 
     Attributes:
       views: the number of copies in which nothing was copied, because the host uses the device's memory.

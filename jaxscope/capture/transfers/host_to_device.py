@@ -2,9 +2,8 @@
 
 Copies by ``device_put`` and by functions that call it are counted from two of JAX's test events: the
 beginning and the end of copying the shards of one array to their devices. A third event announces arguments
-of a call that have the right sharding but are on other devices than the call needs. NumPy arguments of jitted
-calls are counted here only if the call misses the fast path (the C++ cache); ``model.transfers`` counts the
-others.
+of a call that have the right sharding but are on other devices than the call needs. Arguments of a jitted
+call are counted here only if its program runs on several devices; ``model.transfers`` counts the others.
 
 ``jnp.asarray`` and ``jnp.array`` of host arrays send no event. They run two primitives, whose implementation
 is replaced by JAX's ``Primitive.def_impl``, and restored afterwards.

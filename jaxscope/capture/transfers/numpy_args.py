@@ -58,9 +58,11 @@ class Arguments:
         """Examine a call that missed the fast path (the C++ cache). If its NumPy arguments have another
         number of bytes than those of the calls before, begin to count calls by number of bytes.
 
+        Counting stops if the arguments are unknown, if they have another number of NumPy arrays than
+        ``leaves``, or if the first call that is examined is not the first call of the function.
+
         Args:
-          given: (positional arguments, keyword arguments) of the call. If one of them is None (unknown),
-            counting stops.
+          given: (positional arguments, keyword arguments) of the call; one of them may be None (unknown).
           leaves: the number of NumPy arrays in the cache key of the call.
           calls: the number of calls so far, including this one; 0 if jit wraps the watched function, and then
             nothing is examined.

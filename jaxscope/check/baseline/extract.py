@@ -57,7 +57,7 @@ class Extracted(msgspec.Struct):
       names: gives each of the user's functions in the run a name that stays the same when lines move:
         ``train.py::step``.
       functions: name (``train.py::step``) -> function.
-      eager: name of the calling function -> operation outside jit -> its compilations.
+      eager: name of the calling function -> operation outside jit or library function -> its compilations.
       findings: key in a baseline file (``JX101 train.py::step batch['x']``) -> findings of the rules with
         this key.
       transfers: name of the function that requests copies -> kind and direction (``float, device_to_host``)

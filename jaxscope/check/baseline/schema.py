@@ -16,8 +16,8 @@ class Function(Saved, frozen=True):
     """The figures of one of the user's functions.
 
     Attributes:
-      traces, lowerings, compilations: how often each phase ran; ``compilations`` includes programs loaded
-        from the persistent cache.
+      traces, lowerings, compilations: how often each phase succeeded; ``compilations`` includes programs
+        loaded from the persistent cache.
       causes: main cause of a recompile (``shape of batch['x'] (trace)``) -> number of recompiles with this
         cause.
       programs: the figures of the function's programs (compiled, or only lowered), in the order in which they
@@ -41,7 +41,8 @@ class Baseline(Saved, frozen=True):
       devices: kind of device -> number of devices.
       tolerance: kind of figure -> the share by which such figures may differ: ``"memory": 0.05`` is 5 %.
       functions: name (``file.py::qualified.name``) -> function.
-      eager: name of the calling function -> operation outside jit -> number of its compilations.
+      eager: name of the calling function -> operation outside jit or library function -> number of its
+        compilations.
       findings: key of a finding (``JX101 train.py::step batch['x']``) -> number of findings with this key.
       steps: number of steps of the main process; None: steps were not counted.
       transfers: name of the function that requests copies between host and devices -> kind and direction

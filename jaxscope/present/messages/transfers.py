@@ -114,6 +114,14 @@ TEMPLATES = {
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in calls of small programs,"
         " {where}: starting one of these programs takes longer than running it"
     ),
+    "small-calls-by-library": (
+        "{library} calls {function}, a small program, from Python code again and again: about {seconds}"
+        " ({share} of the measured time) are spent in Python code of {library} at {line}"
+    ),
+    "fix-solver-in-jit": (
+        "replace {library} here by a library whose loop is part of the compiled program: diffrax for"
+        " differential equations, blackjax or numpyro for sampling, optimistix or optax for minimization"
+    ),
     "fix-scan-loop": (
         "put the whole loop into one jitted function, as a jax.lax.scan: the function that scan calls is the"
         " body of the loop, and scan returns what the loop collects as arrays"

@@ -190,9 +190,9 @@ def _origin_columns(run: Run, places: Places) -> list[Column[Row]]:
 
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
     """Draw the mesh of the program of ``r``, a row of collectives: bars for the bytes that each device sends
-    over each axis in one call of the program, and below them the devices, with thick lines along the axes
-    over which the row's collectives communicate. The devices are not drawn for a large mesh or one of many
-    axes. Return an empty list if the mesh is unknown.
+    over each set of axes in one call of the program, and below them the devices, with thick lines along the
+    axes over which the row's collectives communicate. The devices are not drawn for a large mesh or one of
+    many axes. Return an empty list if the mesh is unknown.
 
     Args:
       texts: the analyzed texts by program id.
