@@ -156,7 +156,7 @@ take_sample(void *Py_UNUSED(unused))
     }
     if (++taken % SLOWER_AFTER == 0 && period < LONGEST_PERIOD) {
         pthread_mutex_lock(&mutex);
-        period *= 2;
+        period = 2 * period < LONGEST_PERIOD ? 2 * period : LONGEST_PERIOD;
         pthread_mutex_unlock(&mutex);
     }
     PyErr_Clear();

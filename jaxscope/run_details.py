@@ -175,10 +175,10 @@ def program(run: Run, name: str) -> ProgramDetail:
       UsageError: there is no such function or compilation, or it compiled no program.
     """
     functions, number = find_compilations(run, name)
-    numbered = run.numbered(functions[0])
-    for n, c in reversed(numbered):
-        if c.program in run.programs and number in (None, n):
-            return ProgramDetail(run, run.programs[c.program or ""], c)
+    for f in functions:
+        for n, c in reversed(run.numbered(f)):
+            if c.program in run.programs and number in (None, n):
+                return ProgramDetail(run, run.programs[c.program or ""], c)
     raise UsageError(f"{name} compiled no program that was recorded", slug="no-such-program")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from jaxscope.analysis.keys import Facts, LeafFacts
+from jaxscope.analysis.paths import below as is_below
 from jaxscope.analysis.paths import split, tokens
 from jaxscope.schema.keys import OutLeaf, Sharding
 
@@ -93,7 +94,7 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
         for prefix, returned in subtrees.items():
             if scalar and prefix != (f"[{position}]" if position or "" not in leaf_paths else ""):
                 continue  # a loss is not the next learning rate
-            if any(prefix.startswith(t) or t.startswith(prefix) for t in taken):
+            if prefix in taken or is_below(prefix, taken) or any(is_below(t, {prefix}) for t in taken):
                 continue
             if returned.keys() == leaves.keys() and _plausible(leaves, returned):
                 taken.add(prefix)

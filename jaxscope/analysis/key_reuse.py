@@ -337,8 +337,9 @@ def called_in(source: str | None, names: set[str], *, surely: bool = False) -> s
 
 
 def _without_branches(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield ``node`` and all nodes in it that run whenever ``node`` runs: not those in the branches of ``if``
-    and ``match``, in ``except`` or after ``return``, and not the values of a dictionary."""
+    """Yield ``node`` and all nodes in it, except code that may not run: branches of ``if``, ``match``,
+    ``except``, code after ``return`` or ``raise``, and dictionaries. Loops and functions in it are not left
+    out."""
     if isinstance(node, (ast.ExceptHandler, ast.Dict, ast.Match)):
         return
     yield node

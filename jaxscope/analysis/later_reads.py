@@ -174,13 +174,13 @@ def _does(s: ast.stmt, variable: list[str]) -> str:
 def _inside(s: ast.stmt, variable: list[str]) -> str:
     """Return what the statements inside ``s`` (a loop, an ``if``) do with a variable such as
     ``["state", ".params"]``: ``READ`` (some way through ``s`` reads it), ``REPLACED`` (a ``with``, or both
-    branches of an ``if``, replace it, or end the iteration or the function) or ``LEFT`` (all else). Blocks of
-    ``except`` are ignored."""
+    branches of an ``if``, replace it, or end the iteration or the function) or ``LEFT`` (all else)."""
     if not isinstance(s, _BLOCKS):
         return LEFT
     parts = [part for field in ("body", "orelse", "finalbody") if (part := getattr(s, field, None))]
     branches = [_after(part, variable) for part in parts]
-    if READ in branches:
+    handlers = [_after(h.body, variable) for h in getattr(s, "handlers", ())]
+    if READ in (*branches, *handlers):
         return READ
     certain = isinstance(s, (ast.With, ast.AsyncWith)) or (isinstance(s, ast.If) and len(branches) == 2)
     return REPLACED if certain and all(b in (REPLACED, BROKEN) for b in branches) else LEFT

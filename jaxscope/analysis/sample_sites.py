@@ -86,7 +86,7 @@ def _carried(loop: ast.For) -> str | None:
         if early:
             return min(early)
         if not isinstance(statement, (ast.If, ast.For, ast.While, ast.Try)):
-            stored |= _names(statement, ast.Store) - sums
+            stored |= _names(statement, ast.Store) - {_summed(statement)}
     return None
 
 

@@ -162,13 +162,13 @@ def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
     """Return the user's lines on the stack of ``frame``, innermost first, at most MAX_STACK. If there are
-    none, return the lines of installed packages."""
+    none, return the lines of installed packages. The list is empty if ``frame`` is None."""
     return [location(f) for f in users(walk(frame))]
 
 
 def raised_through(trace: TracebackType | None) -> list[Frame]:
     """Return the user's lines in the traceback ``trace`` of an exception, innermost first, at most MAX_STACK.
-    If there are none, return the lines of installed packages."""
+    If there are none, return the lines of installed packages. The list is empty if ``trace`` is None."""
     lines: dict[FrameType, int] = {}
     while trace is not None:
         lines[trace.tb_frame] = trace.tb_lineno

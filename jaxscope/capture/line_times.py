@@ -1,5 +1,6 @@
 """Measure on which lines of the user the main thread spends its time, and with what: compiling, waiting for
-values, checking them for NaN, operations outside jit, or the line's own Python code and calls.
+values, checking them for NaN, copying to devices, calling compiled functions, operations outside jit, or the
+line's own Python code and calls.
 
 C code (``jaxscope/_stacks.c``) samples the stack of the main thread, at first about 50 times a second, later
 less often. A sample counts for the seconds since the sample before it. This module adds up the samples.
@@ -74,7 +75,8 @@ class _Place(NamedTuple):
       doing: what it did: ``compiling``, ``waiting``, ``copying``, ``checking``, ``calling``, ``operations``
         or ``python``, as in ``LineTime``; empty: unknown.
       stack: the user's lines, innermost first, without those in ``traced``.
-      column: the column, in bytes, of the expression that the innermost line runs; None: unknown.
+      column: the column, in bytes, of the expression that the innermost line runs; None: unknown, or
+        ``doing`` is ``compiling``.
       traced: the user's lines that JAX traces, innermost first.
       library: the installed package or the standard library whose code the innermost line ran; None: neither,
         or ``doing`` is not ``python``.

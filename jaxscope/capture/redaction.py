@@ -69,6 +69,8 @@ class Redaction:
         redacted: dict[str, Any] = {name: self._value(data["kind"], name, v) for name, v in data.items()}
         if redacted.get("signature"):
             redacted["signature"] = None  # it contains the default values
+        if data["kind"] == "Rounded" and data.get("argument") is None:
+            redacted["text"] = None  # an expression; else the name of a function
         return redacted
 
     def text(self, text: str) -> str:
@@ -79,7 +81,7 @@ class Redaction:
         """Return ``value``, the field ``name`` of an event of the kind ``kind``, without what is to be
         removed. Dicts and lists are redacted item by item."""
         if isinstance(value, str):
-            if name in _VALUES:
+            if name in _VALUES and kind != "Rounded":  # which has dtypes there
                 return self._mark(value)
             if name in _SOURCE and kind in ("Transferred", "SourceSeen"):
                 return None

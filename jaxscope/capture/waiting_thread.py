@@ -25,7 +25,7 @@ _MOST = 10_000  # Futures that one function waits for
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
     """Return the user's lines, innermost first, of a thread that waits for the thread in which ``frame``
-    runs. Return an empty list if no thread waits for it."""
+    runs. Return an empty list if no thread waits for it, or if ``frame`` is None."""
     work = _work(frame)
     if not work:
         return []

@@ -66,7 +66,7 @@ def max_compilations(n: int, function: str | None = None) -> Judge:
         allowed = limits.Limits(compilations=most)
         if names is None:
             return _outcome(budgets.over(run, allowed, part=part))
-        return _outcome(budgets.over(run, limits.Limits(), {names[0]: allowed}, part))
+        return _outcome(budgets.over(run, limits.Limits(), dict.fromkeys(names, allowed), part))
 
     return judge
 

@@ -69,7 +69,7 @@ def job_of(which: str | None, directory: RunDir) -> Job | None:
     if whole is None:
         return None
     number = len(store.rank_runs(whole))
-    with reading(f"reading {number:,} ranks") as progress:
+    with reading("reading", unit="ranks") as progress:
         step = None if progress is None else lambda n: progress(n, number)
         return ranks.read(whole, step)
 

@@ -147,7 +147,8 @@ def _run(
     opts: argparse.Namespace,
 ) -> Side:
     """Run and record ``program`` in a temporary checkout of ``commit``, changed by the diff ``patch`` (None:
-    unchanged). Return the recorded run, its findings and its output. ``label`` is the name of this version in the output.
+    unchanged). Return the recorded run, its findings and its output. ``label`` is the name of this version in
+    the report.
 
     Raises:
       JaxscopeError: git failed, nothing was recorded, or the program imported code of the user's own

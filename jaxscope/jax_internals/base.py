@@ -296,8 +296,8 @@ class Private:
 
 
 def function_behind(cached: Any) -> Any:
-    """Return the Python function inside ``cached``, a function wrapped by one of JAX's caches; any other
-    value unchanged."""
+    """Return the Python function inside ``cached``, a function wrapped by one of JAX's caches or by another
+    decorator (``__wrapped__``); any other value unchanged."""
     function = getattr(cached, "__wrapped__", cached)
     if not hasattr(function, "__code__"):
         # JAX's weakref_lru_cache is a C++ object without __wrapped__. The garbage collector lists the

@@ -28,7 +28,7 @@ def module_of(frame: FrameType) -> str:
 
 
 def walk(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield ``frame`` and the frames that called it, innermost first."""
+    """Yield ``frame`` and the frames that called it, innermost first. Yield nothing for None."""
     while frame is not None:
         yield frame
         frame = frame.f_back

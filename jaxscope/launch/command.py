@@ -33,8 +33,8 @@ class Command(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Return the default name of the recording: ``train`` for ``train.py`` and for ``-m
-        package.train``."""
+        """Return the default name of the recording: ``train`` for ``train.py`` and for ``-m package.train``,
+        ``code`` for ``-c``, ``stdin`` for ``-``."""
         first = self.words[0]
         if first == "-m":
             # `python -m package` runs package/__main__.py
@@ -68,7 +68,7 @@ class Command(NamedTuple):
 
     def is_python_itself(self) -> bool:
         """Return whether the user put ``python`` before the script, as in ``jaxscope run python train.py``.
-        False if ``python`` is a file that is not executable."""
+        False if nothing follows ``python``, or if it is a file that is not executable."""
         first = self.words[0]
         named = re.fullmatch(r"python[\d.]*", Path(first).name) is not None
         return named and (not self.runnable or os.access(first, os.X_OK)) and len(self.words) > 1

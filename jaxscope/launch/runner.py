@@ -122,7 +122,7 @@ def run(
 def _is_interrupted(received: set[int | None]) -> bool:
     """Return whether a signal by which a user or a scheduler ends a program (ENDS), and which this process
     does not ignore, is among ``received`` or pending in this process. ``received`` are the signals that this
-    process got, and the one that ended the program."""
+    process got, and the one that ended the program (None: no signal did)."""
     ends = {n for n in ENDS if signal.getsignal(n) is not signal.SIG_IGN}
     return bool(ends & (received | signal.sigpending()))
 
@@ -213,8 +213,8 @@ class _Watch:
             self.heartbeat.close()
 
     def _forward(self, arrived: tuple[int, bool | None, int] | None) -> None:
-        """Forward a signal to the program, unless it was sent to the whole process group or by the program
-        itself. ``arrived`` is a result of ``_next_signal``."""
+        """Forward a signal of FORWARDED to the program, unless it was sent to the whole process group or by
+        the program itself. ``arrived`` is a result of ``_next_signal``; None: there is no signal."""
         if arrived is None or arrived[0] not in FORWARDED:
             return
         number, from_terminal, sender = arrived

@@ -147,7 +147,9 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
     are followed. A link at ``path`` is an OSError."""
     fd = append(path, within=within)
     try:
-        os.write(fd, data)
+        left = memoryview(data)
+        while left:
+            left = left[os.write(fd, left) :]
     finally:
         os.close(fd)
 

@@ -239,8 +239,8 @@ def found_below(path: Path, depth: int = 5) -> list[RunDir]:
 
 def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
     """Copy ``place``, the recording of one process, into ``into``, the run of a job, as the process with the
-    number ``rank``. Return the new directory. The program texts are copied to ``into/blobs``. ``given`` are
-    entries for the ``meta.json`` of the copy.
+    number ``rank``. Return the new directory. The program texts are copied to ``into/blobs``. Profiles and
+    sub-runs are not copied. ``given`` are entries for the ``meta.json`` of the copy.
 
     Raises:
       OSError: something cannot be read or written.

@@ -224,8 +224,8 @@ class Upload:
         self._pending()
 
     def round(self, progress: Callable[[], None] = lambda: None) -> None:
-        """Upload everything in the run directory that has changed since the last call. ``progress`` is called
-        after each request to the store.
+        """Upload the run's files that have changed since the last call, without profiles and cached analyses.
+        ``progress`` is called after each request to the store.
 
         Raises:
           OSError: an error of the store.

@@ -36,7 +36,7 @@ WEIGHTS = ((1, 1, 1), (1, 50, 50), (1, 50, 1), (1, 1000, 50))
 CERTAIN = 2  # shares of a function that differ by a larger factor are unknown
 LARGE = 50_000  # elements of the arguments of an operation outside jit that may take long
 # Calls of C code, which has no frame
-_WAITS = re.compile(r"\.block_until_ready\(|\b(?:np|onp|numpy)\.(?:as)?array\(")
+_WAITS, _READS = re.compile(r"\.block_until_ready\("), re.compile(r"(?:np|onp|numpy)\.(?:as)?array\(")
 # Packages that read arrays in C code, without a frame of JAX, and that hardly wait for anything else
 _READERS = frozenset({"matplotlib", "numpy", "seaborn"})
 _OTHER_WAITS = re.compile(r"\b(load\w*|save\w*|im(read|save)|fromfile|tofile|genfromtxt|memmap|pause|show)\(")
@@ -142,7 +142,9 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
         if entry.blocked and (operates or doing == PYTHON):
             line = sources.line(run, at)
             reads = entry.library in _READERS and not _OTHER_WAITS.search(line)
-            waits = operates or reads or at.place in read or _WAITS.search(line)
+            # jax.block_until_ready(step(next(batches))): next() waits for something else.
+            here = line.encode()[entry.column or 0 :].decode(errors="replace")
+            waits = operates or reads or at.place in read or _WAITS.search(here) or _READS.match(here)
             asleep = WAITING if waits else SLEEPING
             part = entry.blocked / entry.seconds if entry.seconds else 1.0
             samples = round(part * entry.samples)

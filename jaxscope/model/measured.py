@@ -1,7 +1,8 @@
 """Sum, by the user's line, the times of instructions that JAX's profiler measured.
 
 A profile gives the name of each instruction and of its HLO module. Several recorded programs may have this
-module name. An instruction is assigned to a line only if it has the same line in all these programs.
+module name; those with the most of the measured instructions count. An instruction is assigned to a line only
+if it has the same line in all of them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Measured(msgspec.Struct, frozen=True):
         at the same time, the time of each counts. If ``devices`` is None, these seconds and those of
         ``lines`` are of all devices together.
       lines: the time of each line of the user, the slowest first. Instructions without a known line are one
-        entry.
+        entry. Loops, conditionals and calls are left out: the instructions inside them are measured, too.
     """
 
     process: Process

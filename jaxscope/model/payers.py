@@ -315,7 +315,7 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
             unrolled.add(finding.function)
         if finding.function is not None and finding.seconds:
             advised.add(finding.function)
-        if finding.code in (CODE, OPERATIONS):
+        if finding.code in (CODE, OPERATIONS) or (finding.code == UNROLLED and finding.function is None):
             sources = (finding.source, *(e.source for e in finding.evidence))
             lines.update(line.place for line in sources if line is not None)
     parts: dict[tuple[bool, tuple[str, int] | None], list[Unadvised]] = {}

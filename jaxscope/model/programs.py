@@ -59,8 +59,8 @@ class Reader:
         return self._read[key]
 
     def instructions(self, p: Program) -> Mapping[str, Located]:
-        """Return {name of an HLO instruction of ``p``: its user's line and opcode}. Empty if the HLO text was
-        not recorded or is unreadable."""
+        """Return {name of an HLO instruction of ``p``: its user's line and opcode}. GPU kernels have entries,
+        too (``kernel_key``). Empty if the HLO text was not recorded or is unreadable."""
         text = _text(self._directory, p.texts.get("hlo"))
         try:
             return {} if text is None else instruction_lines.of(text)

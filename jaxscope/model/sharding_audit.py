@@ -155,8 +155,8 @@ def _constrained(
     value: Value, compiled: Compiled, sharding: Sharding | None
 ) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
     """Return (requested sharding, CONSTRAINT, user's line) for the sharding constraint on ``value``, an
-    argument or result in the program's StableHLO. All three are None if there is no constraint, or if it
-    leaves the sharding open (``P.UNCONSTRAINED``).
+    argument or result in the program's StableHLO. All three are None if there is no constraint, or if its
+    open dimensions (``P.UNCONSTRAINED``) permit the sharding in the compiled program.
 
     Args:
       compiled: the event of the program's compilation.

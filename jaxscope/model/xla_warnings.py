@@ -1,8 +1,8 @@
 """Assign the warnings that XLA printed on stderr to programs.
 
-A warning does not name its program. It belongs to the program that was being compiled when the warning was
-printed. If several programs were being compiled, the warning is assigned to the one whose module it names, or
-to none.
+Only warnings about involuntary rematerialization are recorded. A warning does not name its program. It
+belongs to the program that was being compiled when the warning was printed. If several programs were being
+compiled, the warning is assigned to the one whose module it names, or to none.
 """
 
 from __future__ import annotations

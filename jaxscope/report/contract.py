@@ -435,6 +435,7 @@ class Compilation(Entry):
       function: id of the function.
       ordinal: the number of this compilation, counted for the function: 2 in ``train_step#2``; null: the call
         only missed the fast path.
+      step: the step of the training loop in which the call was made; null: steps are not counted.
       time_seconds: when the call was recorded, in seconds since the recording of the program began.
       entry: how the function was called: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform
         (under grad, vmap, ...) or nested (while another function was traced).
@@ -445,6 +446,8 @@ class Compilation(Entry):
       failed: the phase that raised an exception; null: none.
       persistent_cache: whether the program was in JAX's persistent compilation cache: hit, miss or off; null:
         nothing was compiled, or this is unknown.
+      persistent_cache_reason: why the cache is off, or why the program was not stored in it; null: unknown,
+        or there is no special reason.
       call_site: the user's line that made the call.
       stack: the user's lines above ``call_site``, innermost first.
       seconds: wall time of each phase.
@@ -488,6 +491,7 @@ class Prediction(Entry):
     Attributes:
       function: id of the function.
       after_compilation: id of the compilation that returns the result.
+      step: the step of this compilation; null: steps are not counted.
       argument, result: the path of the argument, and the path of the result in the returned value.
       causes: why the next call would miss a cache.
       text: the prediction as a sentence.
@@ -1123,6 +1127,7 @@ class Snapshot(Entry):
 
     Attributes:
       time_seconds: when it was taken, in seconds since the recording of the program began.
+      step: the step of the training loop that ended last, 0 if none has; null: steps are not counted.
       count: number of arrays in ``groups``.
       parts: number of further live arrays, in no group: no variable leads to them, and they use the memory of
         arrays in the groups.
@@ -1462,7 +1467,8 @@ class Fit(Entry):
     Attributes:
       used_bytes: bytes that the program needs on one device. If the compiler failed early, only those of its
         temporary buffers, or of a single operation that needs too much. null: unknown.
-      capacity_bytes: memory of the device; null: unknown, or the program was not compiled for a target.
+      capacity_bytes: memory of the device, or if a single operation needs too much, the compiler's limit for
+        one operation; null: unknown, or the program was not compiled for a target.
       fits: whether the program fits; null: unknown, or the program was not compiled for a target (another
         machine).
     """
@@ -1482,7 +1488,8 @@ class Column(Entry):
       settings: the setting: name of an option or environment variable -> value.
       target: the name of the target; null: the program is for the devices of this machine.
       program: id of the program.
-      fusions: number of fusions.
+      state: as in ``Program``; ``ok`` if ``target`` is null.
+      fusions: number of fusions; null: unknown.
       collectives: the sums of the collectives, one for each set of mesh axes; null: unknown.
       estimated_cycles: cycles of one call, estimated by a TPU's compiler.
       compile_seconds: seconds that compiling for the target took; null: unknown, or not for a target.

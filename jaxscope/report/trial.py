@@ -68,6 +68,7 @@ class OneFact(contract.Entry):
       function: the name of the function to which the figure belongs; null: it belongs to the whole run.
       target: the target (a machine given with ``--target``) of the program to which the figure belongs; null:
         none.
+      unit: count, bytes, flops or seconds.
       verdict: better, worse or equal: what the change did to the figure. A difference of at most 5 % in
         memory, operations or least time counts as equal.
     """

@@ -59,7 +59,12 @@ def operations_in_each_step(run: Run) -> Iterator[Finding]:
 @rule("JX606", "python-in-each-step", WARNING)
 def python_in_each_step(run: Run) -> Iterator[Finding]:
     entries = line_times.entries(run)
-    times = [t for doing, t in entries if doing == PYTHON and _is_python(run, t)]
+    reported = _by_library(run)  # JX608
+    times = [
+        t
+        for doing, t in entries
+        if doing == PYTHON and _is_python(run, t) and (t.library, _at(t)) not in reported
+    ]
     for loop in _loops(run, times, PYTHON_SHARE):
         inside = [(doing, t) for doing, t in entries if _within(t, loop)]
         waiting = sum(t.seconds for doing, t in inside if doing == WAITING)
@@ -87,19 +92,10 @@ def _called_by_libraries(run: Run) -> Iterator[Finding]:
     """Yield findings about libraries that call small jitted functions from Python all the time, such as a
     sampler that is written in NumPy."""
     measured = line_times.measured(run)
-    times: dict[tuple[str, tuple[str, int]], list[LineTime]] = {}
-    for doing, t in line_times.entries(run):
-        if doing == PYTHON and t.library is not None:
-            times.setdefault((t.library, _at(t)), []).append(t)
-    called = _small_calls(run) if times else {}
-    for (library, place), spent in times.items():
-        c, seconds, at = called.get(place), sum(t.seconds for t in spent), spent[0].stack[0]
+    for (library, place), (c, spent) in _by_library(run).items():
+        seconds, at = sum(t.seconds for t in spent), spent[0].stack[0]
         share = seconds / measured.seconds if measured is not None else 0.0
-        if c is None or library in JAX_ROOTS | CALL_WRAPPERS or library == STANDARD_LIBRARY:
-            continue
         if share < PYTHON_SHARE or seconds < line_times.LONG_S:
-            continue
-        if library in COMPUTING_ROOTS and not INTEGRATES.search(sources.line(run, at)):
             continue
         text = message(
             "small-calls-by-library",
@@ -123,6 +119,21 @@ def _called_by_libraries(run: Run) -> Iterator[Finding]:
             subject=("JX608", library, *place),
             timed=True,
         )
+
+
+@cached_until_changed
+def _by_library(run: Run) -> dict[tuple[str, tuple[str, int]], tuple[Compilation, list[LineTime]]]:
+    """Return (library, (file, line)) -> (compilation, times) for the libraries that call small jitted
+    functions at a line of the user, with the times in Python code of the library there."""
+    times: dict[tuple[str, tuple[str, int]], list[LineTime]] = {}
+    for doing, t in line_times.entries(run):
+        own = t.library in JAX_ROOTS | CALL_WRAPPERS or t.library in (None, STANDARD_LIBRARY)
+        if doing == PYTHON and t.library is not None and not own:
+            computes = t.library in COMPUTING_ROOTS
+            if not computes or INTEGRATES.search(sources.line(run, t.stack[0])):
+                times.setdefault((t.library, _at(t)), []).append(t)
+    called = _small_calls(run) if times else {}
+    return {key: (called[key[1]], spent) for key, spent in times.items() if key[1] in called}
 
 
 def _small_calls(run: Run) -> dict[tuple[str, int], Compilation]:

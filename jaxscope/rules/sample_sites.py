@@ -55,9 +55,9 @@ def in_loops(run: Run, turns: int) -> Iterator[Finding]:
                 certainty=LIKELY,
                 title=text,
                 source=loop,
-                evidence=[Evidence(text, source=loop, compilation=first.id)],
+                evidence=[Evidence(text, source=loop, compilation=first.id), Evidence(text, source=p.line)],
                 fix=advice(sites),
-                seconds=p.seconds,
+                seconds=p.seconds if sites.carried is None else None,  # a scan may gain little
                 at_most=True,
                 subject=(loop.file, loop.line),
             )

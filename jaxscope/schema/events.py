@@ -147,8 +147,10 @@ class Missed(Event, frozen=True, tag="Missed"):
       function: id of the function.
       entry: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad,
         vmap, ...) or nested (inside another trace).
-      site: the user's line that made the call; None: unknown.
-      stack: the user's frames that led to ``site``, innermost first.
+      site: the user's line that made the call, or if there is none, a line of an installed package; None:
+        unknown.
+      stack: the user's frames that led to ``site``, innermost first, at most 11; frames of installed packages
+        if ``site`` is in one.
       column: where the expression of the call begins on the line of ``site``, in bytes; None: unknown.
       key: the cache key; None: it could not be read.
       step: the step of the training loop; None: steps are not counted.
@@ -464,7 +466,7 @@ class Died(Event, frozen=True, tag="Died"):
 
     Attributes:
       error: the name of the exception's class.
-      stack: the user's frames, innermost first.
+      stack: the user's frames, innermost first, at most 12; if there are none, frames of installed packages.
       library: the package whose code raised the exception. If JAX or Python's standard library raised it, the
         package that called these. None: this was the user's code, or it is unknown.
     """
@@ -563,19 +565,20 @@ class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
 
 
 class StderrWatched(Event, frozen=True, tag="StderrWatched"):
-    """jaxscope began to record the warnings that XLA prints on the program's stderr.
+    """jaxscope began to record the warnings that XLA prints on the program's stderr: only those about
+    involuntary rematerialization.
 
     Attributes:
       muted: the environment variable that keeps XLA from printing warnings: ``TF_CPP_MIN_LOG_LEVEL=2``; None:
-        it is not set.
+        none does.
     """
 
     muted: str | None = None
 
 
 class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
-    """A warning that XLA printed on stderr. ``t_ns`` is the time that the warning states, or if that is not
-    plausible, the time at which jaxscope read it.
+    """A warning about involuntary rematerialization that XLA printed on stderr. ``t_ns`` is the time that the
+    warning states, or if that is not plausible, the time at which jaxscope read it.
 
     Attributes:
       text: the line that XLA printed, from its time stamp on.

@@ -25,8 +25,8 @@ class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
       doing: ``compiling``, ``waiting`` (for values of devices), ``copying`` (to devices), ``checking``
         (results for NaN), ``calling`` (a compiled function), ``operations`` (outside jit, or other code of
         JAX) or ``python`` (any other code).
-      stack: the user's frames, innermost first, at most six. While JAX traces, the first frame is the line
-        that made JAX trace.
+      stack: the user's frames (or if there are none, those of installed packages), innermost first, at most
+        six. While JAX traces, the first frame is the line that made JAX trace.
       traced: the user's frames in the function that JAX traces, innermost first, at most six; empty: JAX
         traces nothing.
       seconds: the wall time, in seconds.

@@ -35,10 +35,13 @@ def free(directory: RunDir, ending: str) -> Path:
 def report(directory: RunDir, path: Path) -> None:
     """Write the output of ``jaxscope report --format json`` to the file ``path``. This loads the whole run,
     so the view calls it in another process."""
+    from jaxscope.model import ranks as model
     from jaxscope.model.load import load
     from jaxscope.report.json_report import pieces
 
-    files.write(path, pieces(load(directory), directory), mode=files.SHARED)
+    whole = model.job_of(directory)
+    job = model.read(whole) if whole is not None else None
+    files.write(path, pieces(load(directory), directory, job), mode=files.SHARED)
 
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:

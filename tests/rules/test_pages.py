@@ -8,6 +8,7 @@ from jaxscope.analysis.stablehlo import row_gradients as tables
 from jaxscope.analysis.stablehlo.partial_sorts import FEW
 from jaxscope.capture import rounding
 from jaxscope.model import arrays, call_places
+from jaxscope.model import line_times as line_times_model
 from jaxscope.present.text import size
 from jaxscope.rules import (
     arguments,
@@ -217,6 +218,10 @@ STATED = {
         f"at least {share(line_times.CALLS_SHARE)} of the program",
         f"at least {line_times.CALLS_MUCH:.0%}, else a note".replace("%", " %"),
         f"is at most {line_times.SMALL:,}",
+        f"at least {line_times.PYTHON_SHARE:.0%} of the measured time and {line_times_model.LONG_S:.0f} seconds".replace(
+            "%", " %"
+        ),
+        f"warning from {line_times.PYTHON_MUCH:.0%} on".replace("%", " %"),
     ),
     "JX609": (f"at least {share(debug_settings.SHARE)} of its time",),
     "JX602": (

@@ -74,7 +74,8 @@ def test_a_smaller_share_is_a_note_and_a_tiny_one_nothing(found):
 
 
 def test_a_time_of_few_samples_is_not_reported(found):
-    assert found(CALL, time(OPERATIONS, 3.0, 11, samples=9), time(PYTHON, 5.0, 7, samples=9)) == []
+    assert found(CALL, time(OPERATIONS, 1.8, 11, samples=9), time(PYTHON, 1.9, 7, samples=9)) == []
+    assert len(found(CALL, time(OPERATIONS, 3.0, 11, samples=1))) == 1  # one long call
 
 
 def test_operations_for_which_the_thread_slept_are_not_reported(found):

@@ -180,10 +180,10 @@ class _Flow:
     def _among_all(self, i: Instruction) -> bool:
         """Return whether the groups of the collective ``i`` are one group of all devices."""
         text = attribute(i.tail, "replica_groups")
+        if text == "{}":
+            return True
         found = groups.parse(text) if text else None
-        if found is None:
-            return text == "{}"
-        return len(found.members) == 1 and len(found.members[0]) == self._devices
+        return found is not None and len(found.members) == 1 and len(found.members[0]) == self._devices
 
 
 def _joined(state: _State) -> int:

@@ -92,12 +92,17 @@ def of(text: str, user_files: Iterable[str] = ()) -> Graph:
         if computation.name not in groups:
             continue  # nothing calls it
         if len(nodes) + len(computation.instructions) > MAX_NODES:
-            return Graph(nodes, edges, cut=True)
+            return _complete(nodes, edges, cut=True)
         for instruction in computation.instructions:
             nodes.append(_node(computation, instruction, groups[computation.name], calls, attribution))
             edges += _edges(computation, instruction, calls, groups)
+    return _complete(nodes, edges, cut=False)
+
+
+def _complete(nodes: list[Node], edges: list[Edge], *, cut: bool) -> Graph:
+    """Return the graph of ``nodes`` with those of ``edges`` whose two nodes are among them."""
     known = {node.id for node in nodes}
-    return Graph(nodes, [e for e in edges if e.source in known and e.target in known])
+    return Graph(nodes, [e for e in edges if e.source in known and e.target in known], cut)
 
 
 def _id(computation: Computation, name: str) -> str:

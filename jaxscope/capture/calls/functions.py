@@ -456,7 +456,8 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
     passed to jit: id, name, file, line, wrappers, signature. The event is not logged. For a single operation
     outside jit (``is_eager``), the event has no file, line, wrappers or signature.
 
-    ``extra_wrappers`` are names of further wrappers around ``function``, which the event lists first.
+    ``extra_wrappers`` are names of further wrappers around ``function``, which the event lists first; None:
+    there are none.
     """
     eager = jax_internals.is_eager(function)
     layers = unwrap(function)

@@ -136,7 +136,7 @@ def parameter_names(signature: inspect.Signature | None, count: int) -> list[str
 
 def keyword_name(signature: inspect.Signature | None, name: str) -> str:
     """Return the name of a keyword argument in a path: ``kwargs['name']`` if the argument goes to
-    ``**kwargs``, else ``name`` itself."""
+    ``**kwargs``, else ``name`` itself, also if ``signature`` is None (unknown)."""
     for p in signature.parameters.values() if signature is not None else ():
         if p.name == name and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             return name

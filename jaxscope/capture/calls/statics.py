@@ -7,6 +7,7 @@ the program is called.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -95,7 +96,7 @@ def _shown(value: Any, level: int) -> str:
         return _string(value, MAX_REPR - 50 if level == LEVELS else MAX_NAME)
     if kind.__name__ in ("Mesh", "AbstractMesh") and kind.__module__.partition(".")[0] == "jax":
         return _mesh(value)
-    if level == 0 and issubclass(kind, (list, tuple, dict, set, frozenset)):
+    if level <= 0 and issubclass(kind, (list, tuple, dict, set, frozenset, collections.deque)):
         return "..."
     if issubclass(kind, dict):
         items = [f"{_shown(k, level - 1)}: {_shown(v, level - 1)}" for k, v in _first(value.items())]
@@ -172,7 +173,9 @@ def _mesh(value: Any) -> str:
     """Return ``value``, a mesh, as text with its devices in order."""
     axes = ", ".join(f"{n!r}: {s}" for n, s in zip(value.axis_names, value.axis_sizes, strict=True))
     kinds = ", ".join(str(getattr(t, "name", t)) for t in value.axis_types)
-    devices = getattr(value, "devices", None)  # which the mesh's own repr does not show
+    devices = None
+    with contextlib.suppress(Exception):  # an abstract mesh raises ValueError
+        devices = value.devices  # which the mesh's own repr does not show
     placed = f", devices {device_ranges([d.id for d in devices.flat])}" if devices is not None else ""
     return f"{type(value).__name__}({axes}, {kinds}{placed})"
 

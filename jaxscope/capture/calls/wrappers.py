@@ -192,8 +192,8 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
     """Return the user's call of a known library wrapper such as ``nnx.jit``, if this wrapper called
     ``jit(function)`` at ``frame``.
 
-    Return None if no such wrapper made the call, and a ``Missing`` if the frame of the wrapper cannot be
-    read.
+    Return None if no such wrapper made the call or ``frame`` is None, and a ``Missing`` if the frame of the
+    wrapper cannot be read.
     """
     module, qualname = _made_by(function)
     for owner, part, endings, adapter in ADAPTERS:

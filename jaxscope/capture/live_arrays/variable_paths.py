@@ -533,8 +533,8 @@ def _user_modules() -> list[ModuleType]:
 
 def stacks(frame: FrameType | None) -> list[list[FrameType]]:
     """Return frames, one list for each thread, innermost first. The first list has those of ``frame`` and its
-    callers that belong to the user or an installed package. Each further list has the user's frames of
-    another thread; threads without a frame of the user have no list."""
+    callers that belong to the user or an installed package; it may be empty, as for None. Each further list
+    has the user's frames of another thread; threads without a frame of the user have no list."""
     own = [f for f in frames.walk(frame) if frames.is_user(f)]
     here = threading.get_ident()
     others = [

@@ -46,10 +46,10 @@ class DevicePuts(threading.local):
     def began(self, event_frame: FrameType) -> None:
         """Handle JAX's event that it begins to copy the shards of one array to their devices. ``event_frame``
         is JAX's frame that announces it."""
+        self.open.append(NOTHING)  # even if the code below fails: ends and beginnings must match
         frame = jax_internals.nearest_frame(event_frame, (jax_internals.DevicePutFrame.function,))
         if frame is None:
             return
-        self.open.append(NOTHING)  # even if the code below fails: ends and beginnings must match
         if self._transfers.for_callback(frame, event_frame):
             return
         moved = self._moved(frame)

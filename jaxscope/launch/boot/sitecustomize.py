@@ -1,6 +1,6 @@
 # Runs at the start of every Python process under `jaxscope run`, which puts this directory first on
 # PYTHONPATH: Python's site.py imports the first `sitecustomize` that it finds. It leaves the interpreter
-# unchanged, except for one import hook that waits for jax.
+# unchanged, except for one exit handler and one import hook that waits for jax.
 #
 # Any Python may find this file, because child processes of the program inherit PYTHONPATH: another
 # version, or another environment in which jaxscope is not installed. So it leaves no module in

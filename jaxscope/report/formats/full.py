@@ -1,8 +1,8 @@
 """Write a paragraph for each finding: its source line with a mark (``^^^^``) below the code, its evidence,
 and its fix.
 
-The source line is read from the file as it is now. It is left out if the file cannot be read or has become
-shorter.
+The source line is read from the file as it is now. It is left out if the file cannot be read, has become
+shorter, or has an empty line there.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ for i in range(8):
     decay = 0.9**i
 
     def loss(theta):
-        return jnp.sum(solve(lambda y, t: -decay * t * jnp.tanh(y), start, theta) ** 2)  # must: JX108 first ~ captures decay: pass it to solve as an ordinary argument, may: JX605
+        return jnp.sum(solve(lambda y, t: -decay * t * jnp.tanh(y), start, theta) ** 2)  # must: JX108 first ~ captures decay: pass it to solve as an ordinary argument  # may: JX605
 
     theta = theta - 0.1 * jax.grad(loss)(theta)  # may: JX133
 print(theta)
