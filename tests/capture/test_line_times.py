@@ -157,7 +157,7 @@ def test_a_forked_child_is_not_sampled_and_can_begin_anew(sampling):
             spin(0.05)
             _stacks.stop()
             _stacks.start(0.002)
-            spin(0.05)
+            spin(0.3)
             code = 0 if _stacks.take() else 2
             _stacks.stop()
         finally:
