@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
@@ -41,17 +42,24 @@ def loop_of_sites(source: str | None, line: int) -> Sites | None:
     )
     for loop in loops:
         variables = _names(loop.target, ast.Store)
-        calls = (n for n in ast.walk(loop) if isinstance(n, ast.Call) and n.args)
-        named = (
-            argument
-            for c in calls
-            for argument in c.args
-            if (last_name(c.func) == "sample" and root(c.func) in known and argument is c.args[0])
-            or (isinstance(argument, ast.JoinedStr) and last_name(c.func) in helpers)
-        )
+        calls = (n for n in ast.walk(loop) if isinstance(n, ast.Call))
+        named = (name for c in calls for name in _site_names(c, known, helpers))
         if any(variables & _names(name, ast.Load) for name in named):
             return Sites(begins_at(loop), ast.unparse(loop.iter), _carried(loop))
     return None
+
+
+def _site_names(call: ast.Call, known: set[str], helpers: set[str]) -> Iterator[ast.expr]:
+    """Yield the expressions in ``call`` that become names of sample sites, or parts of them. ``known`` are
+    the names of what the file imports from the libraries, ``helpers`` the functions of the file that make a
+    site whose name they get."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    named = [k.value for k in call.keywords if k.arg == "name"] or call.args[:1]
+    name = last_name(call.func)
+    if name in ("sample", "scope") and root(call.func) in known:
+        yield from given if name == "scope" else named
+    elif name in helpers:
+        yield from (part for part in given if isinstance(part, ast.JoinedStr))
 
 
 def _samples(function: ast.AST, known: set[str]) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import functions_called
-from jaxscope.analysis.rewrap_site import in_a_loop, loop_around, reached_now_and_then
+from jaxscope.analysis.rewrap_site import depends_on_a_condition, in_a_loop, loop_around, reached_now_and_then
 from jaxscope.model import causes, sources
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -245,7 +245,8 @@ def steps(run: Run) -> list[Step]:
         for c in f.compilations if f.user else ():
             if c.site is not None and c.entry == "call":
                 lines = loop_around(text(c.site.file), c.site.line)
-                if lines is not None and not reached_now_and_then(text(c.site.file), c.site.line):
+                at = text(c.site.file), c.site.line
+                if lines is not None and not reached_now_and_then(*at) and not depends_on_a_condition(*at):
                     costs[c.site.file, *lines] += round(1e9 * c.seconds)
                     place = c.site.line, c.missed.column if c.missed is not None else None
                     called.setdefault((c.site.file, *lines), {}).setdefault(place, set()).add(f.id)
@@ -277,7 +278,8 @@ def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[obj
             lines = [at.line for at in c.lines if at.file == file]
             if not any(a <= line <= b for a, b in inside for line in lines):
                 continue
-            if not any(reached_now_and_then(source, line) for line in lines if first <= line <= last):
+            own = [line for line in lines if first <= line <= last]
+            if not any(reached_now_and_then(source, n) or depends_on_a_condition(source, n) for n in own):
                 at = [line for line in lines if any(a <= line <= b for a, b in inside)]
                 found[c.function.id, c.site.file, c.site.line, c.missed.column] = at[-1]
     return found

@@ -64,5 +64,12 @@ def test_a_helper_that_makes_the_site_is_followed():
     assert loop_of_sites(HELPER.replace("numpyro.sample(name", "print(name"), 7) is None
 
 
+def test_a_scope_that_names_the_sites_of_a_helper_counts():
+    text = HELPER.replace(
+        'site(f"theta_{j}", 0.0)', 'with numpyro.handlers.scope(prefix=f"{j}"): site("a", 0)'
+    )
+    assert loop_of_sites(text, 7) == (6, "range(9)", None)
+
+
 def test_a_file_that_cannot_be_parsed_has_no_such_loop():
     assert loop_of_sites("for j in (:", 1) is None and loop_of_sites(None, 1) is None
