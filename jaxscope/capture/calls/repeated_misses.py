@@ -64,9 +64,9 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """Remember a call that missed JAX's fast path (the C++ cache) and was described in the log. Its
-        ``jaxpr`` and ``arguments`` determine whether ``counted`` counts the next call. ``function`` is the id
-        of its function."""
+        """Remember a call that missed JAX's fast path (the C++ cache) and was described in the log, by its
+        ``jaxpr`` and the types of its ``arguments``. After several such calls in a row (UNCHANGED),
+        ``counted`` counts the next ones. ``function`` is the id of the function."""
         number, types = id(jaxpr), (*map(type, arguments),)
         repeat = self.known.pop(number, None) or self._described.pop(number, None)
         if repeat is None or repeat.jaxpr() is not jaxpr:

@@ -294,8 +294,9 @@ def verdict(seen: Seen) -> list[Part]:
 
 
 def absent(seen: Seen, stage: str) -> str:
-    """Return a text that explains why a program's text is missing for a machine, and what the user can do. If
-    the program does not fit into memory, the explanation lists the buffers that fill the memory.
+    """Return a text that explains why a program's text is missing for a machine, and for some reasons what
+    the user can do. If the HLO is missing because the program does not fit into memory, the text lists the
+    largest buffers, as far as the compiler names them.
 
     Args:
       seen: the compilation on this machine.
