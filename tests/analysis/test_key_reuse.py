@@ -215,6 +215,21 @@ def test_a_draw_from_one_key_in_each_iteration_of_a_python_loop_is_found(source,
     assert [(one.function, one.key) for one in in_python_loops(source)] == [("train", key) for key in keys]
 
 
+MODULES = """
+class Net:
+    def __call__(self, x):
+        return helper(x)
+def helper(x): ...
+def main(x):
+    return Net()(x)
+"""
+
+
+def test_the_methods_of_a_class_that_is_used_may_run():
+    assert called_in(MODULES, {"main"}) == {"main", "Net", "__call__", "helper"}
+    assert called_in(MODULES, {"helper"}) == {"helper"}
+
+
 CALLS = """
 def main(state):
     step(state)

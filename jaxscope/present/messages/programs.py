@@ -213,11 +213,11 @@ TEMPLATES = {
     ),
     "an-array": "this line",
     "padding-in-last-row": (
-        "mode={mode} does not leave out -1, with which line {padded} pads {name}: JAX counts negative indices"
-        " from the end, so what belongs to the padding goes to the last row"
+        'mode="{mode}" does not leave out -1, with which line {padded} pads {name}: JAX counts negative'
+        " indices from the end, so what belongs to the padding goes to the last row"
     ),
     "padding-read-from-last-row": (
-        "mode={mode} fills in no values for -1, with which line {padded} pads {name}: JAX counts negative"
+        'mode="{mode}" fills in no values for -1, with which line {padded} pads {name}: JAX counts negative'
         " indices from the end, so -1 reads the last row"
     ),
     "fix-no-negative-indices": (
