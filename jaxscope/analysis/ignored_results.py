@@ -230,8 +230,8 @@ def _ignored(scope: str, statement: ast.Expr, names: dict[str, str], defined: se
 
 
 def _variable(node: ast.expr) -> str | None:
-    """Return the text of a variable, an attribute or an item (``self.state``, ``params["w"]``) if a statement
-    can assign to it and the text is short. Return None for other expressions."""
+    """Return the text of a variable, an attribute or an item (``self.state``, ``params["w"]``) if it is
+    short. Return None for a longer text, and for other expressions."""
     if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
         text = ast.unparse(node)
         return text if len(text) <= LONGEST else None

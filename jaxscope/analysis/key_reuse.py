@@ -327,10 +327,10 @@ def called_in(source: str | None, names: set[str], *, surely: bool = False) -> s
                 last_name(part) or "" for part in walk(n) if isinstance(part, (ast.Name, ast.Attribute))
             }
             bodies.setdefault(n.name, set()).update(inside)
-    for n in ast.walk(found.tree) if found is not None else ():
-        if isinstance(n, ast.ClassDef):  # an object of the class can be called
-            special = {m.name for m in n.body if isinstance(m, FUNCTION) and m.name[:2] == "__"}
-            bodies.setdefault(n.name, set()).update(special)
+    for c in ast.walk(found.tree) if found is not None else ():
+        if isinstance(c, ast.ClassDef):  # an object of the class can be called
+            special = {m.name for m in c.body if isinstance(m, FUNCTION) and m.name[:2] == "__"}
+            bodies.setdefault(c.name, set()).update(special)
     reached, left = set[str](), list(names)
     while left:
         name = left.pop()

@@ -65,7 +65,7 @@ class Result(msgspec.Struct, frozen=True):
     """The result of compiling one program for a target (another accelerator).
 
     Attributes:
-      id: the id of the job (the program and its compile options).
+      id: the id of the job (the program, its compile options and the target).
       outcome: ok, exhausted (the program does not fit into memory), failed, crashed, late (it took too long)
         or missing (the compiler is not installed).
       seconds: seconds until the compiler ended, crashed or was stopped; None: it did not run, or this is

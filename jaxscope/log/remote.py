@@ -365,9 +365,10 @@ def fetched(url: str, home: Path) -> Path:
     A second call in this process with the same arguments downloads nothing.
 
     Raises:
-      RunNotFound: there is no run at ``url``.
+      RunNotFound: there is no run at ``url``. Of the url of one process: there is no run of its job; whether
+        the process is in the job is not checked.
       LogError: the store cannot be read, or the run is too large.
-      JaxscopeError: a package is missing, or fsspec does not support this kind of store.
+      JaxscopeError: a package is missing, or the store cannot be opened.
     """
     base, rank = url.rstrip("/"), ""
     inner = re.fullmatch(rf"(.+)/{RANKS}/([^/]+)", base)

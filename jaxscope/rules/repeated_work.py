@@ -51,6 +51,7 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
             continue
         names = tuple(dict.fromkeys(name for w in parts for name in w.arguments))
         lines = tuple(dict.fromkeys(str(at.line) for w in parts for at in w.lines))
+        lines = *sorted(lines[:MOST], key=int), *lines[MOST:]
         text = message(
             "work-repeated-in-loop",
             function=f.display_name,

@@ -185,8 +185,8 @@ def _stacked(f: Function, stacked: Sequence[StackedResult], size: int) -> _Unrea
 
 
 def _computed(run: Run, p: Program, f: Function, u: UnreadWork, at: Frame | None) -> Finding:
-    """Return the finding about the work ``u``, for whose results a scan inside ``f`` stacks arrays that ``f``
-    reads little of."""
+    """Return the finding about ``u``: work that a scan inside ``f`` does in each iteration, for results that
+    it stacks and of which ``f`` reads little. ``at`` is the line of the finding; None: unknown."""
     at_lines = tuple(dict.fromkeys(str(frame.line) for frame in u.lines))
     named = Names(at_lines, MOST, "lines")
     lines = message("lines-known", lines=named) if len(at_lines) > 1 else message("line-known", lines=named)
@@ -227,4 +227,5 @@ def _uses(run: Run, p: Program, f: Function) -> result_uses.Uses | None:
 
 
 def _names(arrays: list[tuple[int, str]]) -> Names:
-    return Names(tuple(name for _, name in sorted(arrays, reverse=True)), MOST)
+    names = (name for _, name in sorted(arrays, reverse=True))
+    return Names(tuple(message("assigned-to-underscore") if n == "_" else n for n in names), MOST)

@@ -156,6 +156,7 @@ TEMPLATES = {
         "{share} of the matrix products that the {devices} devices compute for {function} are repeated:"
         " several devices compute the same part of the products at {lines}{why}"
     ),
+    "assigned-to-underscore": "the result that is assigned to _",
     "products-of-gathered": (
         "all {devices} devices of {function} compute {share} of its matrix products alike: their operands"
         " come from arrays that the all_gather at {line} collects on every device"

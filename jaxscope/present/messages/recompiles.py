@@ -428,10 +428,11 @@ TEMPLATES = {
         " the same each time"
     ),
     "fix-key-of-iteration": (
-        "draw from another key in each iteration: jax.random.fold_in({key}, i), where i is the number of the"
-        " iteration; or an element of jax.random.split({key}, n), if scan passes these elements to its body;"
-        " or a new key: the body splits the key in the carry, draws from one new key, and returns the other"
-        " new key in the carry. Change nothing if all iterations are meant to have the same random numbers"
+        "draw from another key in each iteration: jax.random.fold_in({key}, i), where i is the number of"
+        " the iteration; or, in a jax.lax.scan over jax.random.split({key}, n), from the element that the"
+        " body gets; or a new key: the body splits the key in the carry, draws from one new key, and"
+        " returns the other new key in the carry. Change nothing if all iterations are meant to have the"
+        " same random numbers"
     ),
     "one-key-in-program-loop": (
         "{function} draws the same random numbers ({draws}, {lines}) in each iteration of the loop of JAX"

@@ -373,7 +373,7 @@ def _filling(seen: Seen) -> Iterator[str]:
 
 def no_collectives(machine: Machine) -> str:
     """Return a text that explains why no collectives are listed for a machine: its programs do not
-    communicate, are still being compiled, could not be compiled, or do not exist."""
+    communicate, are still being compiled or read, were not compiled, or do not exist."""
     name, found = called(machine), programs(machine)
     states = [p.state for p in found.values()]
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
