@@ -433,8 +433,8 @@ TEMPLATES = {
         " earlier operation mixes {before} with {after}"
     ),
     "upcast-of-some": (
-        "{function} computes matrix products in {after} {where}, although it computes other products on"
-        " these lines in {before}: an earlier operation mixes {before} with {after}"
+        "{function} computes matrix products in {after} {where}, although it computes other products there"
+        " in {before}: an earlier operation mixes {before} with {after}"
     ),
     "fix-cast-where-it-begins": (
         "find the first operation that mixes the two types, probably {where}, and cast its {wide}"
