@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis.avals import aval_bytes, short_aval
-from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.analysis.rewrap_site import in_a_loop, reached_now_and_then
 from jaxscope.model import arrays, line_times, sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
@@ -40,7 +40,12 @@ def stored_outside_jit(run: Run) -> Iterator[Finding]:
             continue
         size, (shape, dtype), reduction = found
         text_of = sources.of(run)
-        looped = any(in_a_loop(text_of(frame.file), frame.line) for frame in reduction.lines)
+        lines = [(text_of(frame.file), frame.line) for frame in reduction.lines]
+        seldom = any(reached_now_and_then(*line) for line in lines)
+        looped = not seldom and any(in_a_loop(*line) for line in lines)
+        seconds = line_times.seconds_in_loop(run, reduction.lines)
+        if seldom:  # the loop does other work in most of its iterations
+            seconds = line_times.seconds_at(run, {at.place})
         text = message(
             "stored-outside-jit",
             line=at,
@@ -57,7 +62,7 @@ def stored_outside_jit(run: Run) -> Iterator[Finding]:
             evidence=[Evidence(text, compilation=reduction.id, source=at)],
             fix=Fix(message("fix-reduce-in-jit"), "jit"),
             subject=(at,),
-            seconds=line_times.seconds_in_loop(run, reduction.lines),
+            seconds=seconds,
             at_most=True,
         )
 
