@@ -240,6 +240,21 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
     return tuple(str(n) for n in every if place(n)[0] == scope and place(n)[1] & arguments)
 
 
+def beside(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
+    """Return the numbers, as texts, of later lines in the function around ``line`` that call a function or
+    method with one of ``names``. Calls in functions inside it do not count."""
+    found = syntax(source)
+    if found is None:
+        return ()
+
+    def scope(n: int) -> int:
+        inside = [b for b in found.blocks if isinstance(b, FUNCTION) and b.lineno <= n <= (b.end_lineno or 0)]
+        return max((b.lineno for b in inside), default=0)
+
+    later = [n for n in sorted(found.calls) if n > line and calls(source, n, names)]
+    return tuple(str(n) for n in later if scope(n) == scope(line))
+
+
 def calls_a_function(source: str | None, line: int) -> bool:
     """Return whether ``line`` calls anything that is neither a class nor a builtin function. A name that
     begins with a capital letter counts as a class, and a method such as ``x.sum()`` as the builtin function

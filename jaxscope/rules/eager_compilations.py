@@ -30,6 +30,7 @@ SHARE = 0.1  # share of all seconds of the run: below it, a line with few recomp
 # all seconds is at least SOME x SHARE.
 BARRAGE, SOME = 20, 0.2
 # Functions and methods that create parameters, and that jit accepts
+APPLY = frozenset({"apply", "apply_fn"})  # methods of models that run the operations of init again
 INIT = frozenset({"init", "init_with_output", "init_fun", "init_fn"})
 # A line beside a function that recompiles for its size is reported if it costs more than TIMES as much.
 TIMES = 2
@@ -304,8 +305,11 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
             fix = extended(fix, "fix-returns-value", line=read.source, expression=read.text) or fix
     elif fix.kind == "jit" and (masked := _index_with_mask(run, p)) is not None:
         fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
-    if initializes:
-        others = jit_decorators.further_calls(sources.of(run)(p.line.file), p.line.line, INIT)
+    source, n = sources.of(run)(p.line.file), p.line.line
+    if fix.kind == "jit" and jit_decorators.calls(source, n, INIT):
+        # What init compiles outside jit, these calls would have to compile otherwise.
+        others = jit_decorators.further_calls(source, n, INIT) if initializes else ()
+        others += jit_decorators.beside(source, n, APPLY)
         if others:
             fix = extended(fix, "fix-also-inits", lines=Names(others, LINES)) or fix
     return fix

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxscope.analysis import jit_decorators, rewrap_site
-from jaxscope.analysis.jit_decorators import Jitted, advice, further_calls
+from jaxscope.analysis.jit_decorators import Jitted, advice, beside, further_calls
 
 
 @pytest.mark.parametrize(
@@ -182,3 +182,19 @@ value = loss(w)
 def test_calls_of_transformed_functions_are_known_also_by_their_variable(line, is_one):
     names = frozenset({"grad", "value_and_grad"})
     assert jit_decorators.calls_transformed(TRANSFORMED, line, names) is is_one
+
+
+TRAINED = """
+def main():
+    params = model.init(key, x)
+    @jax.jit
+    def loss(params):
+        return model.apply(params, x)
+    for i in range(9):
+        y = model.apply(params, x)
+"""
+
+
+def test_later_calls_of_a_model_outside_jit_are_found():
+    assert beside(TRAINED, 3, frozenset({"apply", "apply_fn"})) == ("8",)
+    assert beside(TRAINED, 8, frozenset({"apply"})) == () and beside(None, 3, frozenset({"apply"})) == ()
