@@ -29,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,6 +50,8 @@ static atomic_int asked;   /* whether a sample was asked for and is not taken ye
 static double asked_at;    /* when */
 static int slept;          /* whether the main thread slept then; -1: unknown */
 static int state = -1;     /* on Linux, the open file with the state of the main thread */
+static dev_t state_device; /* and what it is: the program may close all files, and open another with this number */
+static ino_t state_inode;
 static double sampled_at;  /* when the last sample was taken */
 static long taken;         /* the number of samples so far */
 static PyObject *samples;  /* a list; NULL: nothing is sampled */
@@ -169,12 +172,20 @@ take_sample(void *Py_UNUSED(unused))
 
 /* -- in the thread ------------------------------------------------------------------------------------------- */
 
+/* Return whether `state` still is the file that `start` opened. */
+static int
+is_ours(void)
+{
+    struct stat found;
+    return state >= 0 && fstat(state, &found) == 0 && found.st_dev == state_device && found.st_ino == state_inode;
+}
+
 /* Return whether the main thread sleeps: it waits for something else than the processor. -1: unknown. */
 static int
 sleeps(void)
 {
     char text[256];
-    ssize_t n = state >= 0 ? pread(state, text, sizeof text - 1, 0) : -1;
+    ssize_t n = is_ours() ? pread(state, text, sizeof text - 1, 0) : -1;
     if (n <= 0) {
         return -1;
     }
@@ -256,10 +267,10 @@ stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
         Py_END_ALLOW_THREADS
     }
     running = 0;
-    if (state >= 0) {
+    if (is_ours()) {
         close(state);
-        state = -1;
     }
+    state = -1;
     Py_RETURN_NONE;
 }
 
@@ -286,6 +297,11 @@ start(PyObject *module, PyObject *seconds)
     char name[64];
     snprintf(name, sizeof name, "/proc/self/task/%d/stat", (int)process); /* that of the main thread */
     state = open(name, O_RDONLY | O_CLOEXEC);
+    struct stat opened;
+    if (state >= 0 && fstat(state, &opened) == 0) {
+        state_device = opened.st_dev;
+        state_inode = opened.st_ino;
+    }
 #endif
     sampled_at = now();
     pthread_mutex_init(&mutex, NULL); /* a forked child may have got it locked */

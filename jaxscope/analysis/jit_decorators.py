@@ -241,18 +241,28 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
 
 
 def beside(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
-    """Return the numbers, as texts, of later lines in the function around ``line`` that call a function or
-    method with one of ``names``. Calls in functions inside it do not count."""
+    """Return the numbers, as texts, of later lines in the function around ``line`` that call a method with
+    one of ``names`` of an object that ``line`` uses, too, or a method ``apply_fn`` of any object. Calls in
+    functions inside it do not count."""
     found = syntax(source)
     if found is None:
         return ()
 
     def scope(n: int) -> int:
-        inside = [b for b in found.blocks if isinstance(b, FUNCTION) and b.lineno <= n <= (b.end_lineno or 0)]
+        kinds = (*FUNCTION, ast.Lambda)
+        inside = [b for b in found.blocks if isinstance(b, kinds) and b.lineno <= n <= (b.end_lineno or 0)]
         return max((b.lineno for b in inside), default=0)
 
-    later = [n for n in sorted(found.calls) if n > line and calls(source, n, names)]
-    return tuple(str(n) for n in later if scope(n) == scope(line))
+    objects = {_root(c.func) for c in found.calls.get(line, ()) if isinstance(c.func, ast.Attribute)}
+    later = [
+        n
+        for n, every in sorted(found.calls.items())
+        if n > line
+        for c in every
+        if isinstance(c.func, ast.Attribute) and c.func.attr in names
+        if c.func.attr == "apply_fn" or _root(c.func) in objects
+    ]
+    return tuple(str(n) for n in dict.fromkeys(later) if scope(n) == scope(line))
 
 
 def calls_a_function(source: str | None, line: int) -> bool:

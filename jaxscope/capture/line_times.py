@@ -17,6 +17,7 @@ import importlib
 import itertools
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import CodeType
@@ -112,23 +113,26 @@ class LineTimer:
         self._setup_seconds, self._setup_places = 0.0, _Sums()
         self._in_setup = False
         self._due = FIRST_S
+        self._lock = threading.RLock()  # any thread may fork while the main thread starts the backend
 
     def start(self, *, setup: bool = False) -> None:
         """Begin to sample the stack of the main thread. Do nothing if there is no C code that samples
         (``sampler``). ``setup``: JAX has no backend yet; call this method again as soon as it has one."""
-        self.end_setup()
-        self._sampler = sampler()
-        if self._sampler is not None:
-            self._in_setup = setup
-            self._sampler.start(PERIOD_S)
+        with self._lock:
+            self.end_setup()
+            self._sampler = sampler()
+            if self._sampler is not None:
+                self._in_setup = setup
+                self._sampler.start(PERIOD_S)
 
     def end_setup(self) -> None:
         """If JAX had no backend when the sampling began: stop it, and keep the samples. This is also called
         before the process forks."""
-        if self._in_setup:
-            sampling, self._sampler, self._in_setup = self._sampler, None, False
-            self._setup_seconds += _add(sampling.take(), self._setup_places)
-            sampling.stop()
+        with self._lock:
+            if self._in_setup:
+                sampling, self._sampler, self._in_setup = self._sampler, None, False
+                self._setup_seconds += _add(sampling.take(), self._setup_places)
+                sampling.stop()
 
     def stop(self) -> None:
         """Write the times for the last time, and stop sampling."""
@@ -143,6 +147,7 @@ class LineTimer:
     def forked(self) -> None:
         """Stop measuring in a forked child: the thread that requests the samples exists in the parent
         only."""
+        self._lock = threading.RLock()  # a thread of the parent may have held it
         sampling, self._sampler = self._sampler, None
         if sampling is not None:
             sampling.stop()
@@ -275,9 +280,23 @@ class _Stacks:
         if any(fact.jax for fact in above):
             known = {fact.doing for fact in above}
             doing = next((d for d in (CHECKING, WAITING, COPYING, CALLING) if d in known), OPERATIONS)
+            reads = self._reads(codes, facts) if doing == COPYING else None
+            if reads is not None:
+                return _Place(PYTHON, callers, column, library=reads)
             return _Place(doing, callers, column)
         library = frames.package_of(codes[users[0] - 1].co_filename) or STANDARD_LIBRARY if above else None
         return _Place(PYTHON, callers, column, library=library)
+
+    def _reads(self, codes: list[CodeType], facts: list[_Code]) -> str | None:
+        """Return the package whose code runs within a copy to a device, because it makes the array that JAX
+        copies (``__array__`` of a lazy object); None: it is JAX, NumPy or Python itself."""
+        for code, fact in zip(codes, facts, strict=True):
+            package = frames.package_of(code.co_filename)
+            if fact.jax or fact.standing != Standing.LIBRARY:
+                return None
+            if package is not None and package not in JAX_ROOTS and package != "numpy":
+                return package
+        return None
 
     def _examine(self, code: CodeType) -> _Code:
         file, name = code.co_filename, code.co_name

@@ -40,6 +40,7 @@ _WAITS, _READS = re.compile(r"\.block_until_ready\("), re.compile(r"(?:np|onp|nu
 # Packages that read arrays in C code, without a frame of JAX, and that hardly wait for anything else
 _READERS = frozenset({"matplotlib", "numpy", "seaborn"})
 _OTHER_WAITS = re.compile(r"\b(load\w*|save\w*|im(read|save)|fromfile|tofile|genfromtxt|memmap|pause|show)\(")
+_CONVERTS = re.compile(r"[\w.]*\b(?:as)?array\(")
 FEWEST = 10  # samples: the error of the seconds is then about 30 %
 LONG_S = 2.0  # seconds: the error is then at most 10 %, also of one sample of one long call of C code
 MOST = 0.8  # share of a loop's seconds that a loop inside it has, for the inner loop to be named
@@ -89,6 +90,8 @@ def setup(run: Run) -> list[Spent]:
     found: dict[tuple[str, str, int], list[LineTime]] = {}
     for entry in run.main.line_times.setup if run.main is not None and run.main.line_times else ():
         doing = SLEEPING if entry.doing == PYTHON and 2 * entry.blocked > entry.seconds else entry.doing
+        if doing == OPERATIONS:  # there is no device yet that could run one
+            doing, entry = PYTHON, replace(entry, library="jax")
         if entry.stack:
             found.setdefault((doing, *entry.stack[0].place), []).append(entry)
     return sorted((_sum(doing, members) for (doing, *_), members in found.items()), key=lambda s: -s.seconds)
@@ -143,7 +146,7 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
             line = sources.line(run, at)
             reads = entry.library in _READERS and not _OTHER_WAITS.search(line)
             # jax.block_until_ready(step(next(batches))): next() waits for something else.
-            here = line.encode()[entry.column or 0 :].decode(errors="replace")
+            here = sources.rest_of_line(run, at, entry.column)
             waits = operates or reads or at.place in read or _WAITS.search(here) or _READS.match(here)
             asleep = WAITING if waits else SLEEPING
             part = entry.blocked / entry.seconds if entry.seconds else 1.0
@@ -160,14 +163,18 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
 
 
 @cached_until_changed
-def copying(run: Run) -> dict[tuple[str, int], tuple[float, int]]:
-    """Return (file, line) -> (seconds, number of samples) in which the main thread copied arrays to devices
-    there, before and after JAX had a backend, without the time that it slept."""
+def converting(run: Run) -> dict[tuple[str, int], tuple[float, int]]:
+    """Return (file, line) -> (seconds, number of samples) in which the main thread ran a call of
+    ``jnp.array`` or ``jnp.asarray`` there, before and after JAX had a backend, without the time that it
+    slept."""
     times = run.main.line_times if run.main is not None else None
     every = [t for doing, t in entries(run) if doing == COPYING]
     every += [t for t in times.setup if t.doing == COPYING and t.stack] if times is not None else []
     found = dict[tuple[str, int], tuple[float, int]]()
     for t in every:
+        text = sources.rest_of_line(run, t.stack[0], t.column)
+        if t.column is None or not _CONVERTS.match(text):
+            continue
         seconds, samples = found.get(t.stack[0].place, (0.0, 0))
         found[t.stack[0].place] = seconds + t.seconds - t.blocked, samples + t.samples
     return found

@@ -34,6 +34,14 @@ def _text(run: Run, file: str) -> str | None:
     return cell if cell is not None else text(file, run.sources.get(file, frozenset()))
 
 
+def rest_of_line(run: Run, at: Frame, column: int | None) -> str:
+    """Return the text of the line ``at`` from the byte ``column`` on; None: the whole line. Empty if the
+    source is unknown."""
+    lines = (of(run)(at.file) or "").splitlines()
+    text = lines[at.line - 1] if 0 < at.line <= len(lines) else ""
+    return text.encode(errors="replace")[column or 0 :].decode(errors="replace")
+
+
 def line(run: Run, at: Frame) -> str:
     """Return the line ``at`` of a source file of ``run``, without spaces at its ends. Return an empty text if
     the line cannot be shown."""

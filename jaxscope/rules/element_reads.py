@@ -123,10 +123,14 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
 def _converted_lists(run: Run) -> Iterator[Finding]:
     """Yield findings about lines that pass a large Python list to jnp.array or jnp.asarray: they take far
     longer than the copy of an array with as many bytes."""
-    for t in model.transfers(run):
+    seen = set[tuple[str, int]]()
+    for t in sorted(model.transfers(run), key=lambda t: -(t.bytes or 0)):
         if t.source is None or t.kind not in LISTS or not t.bytes or not t.count or not run.seconds:
             continue
-        seconds, samples = line_times.copying(run).get(t.source.place, (0.0, 0))
+        if t.source.place in seen:
+            continue  # a smaller array of the same line
+        seen.add(t.source.place)
+        seconds, samples = line_times.converting(run).get(t.source.place, (0.0, 0))
         share = seconds / run.seconds
         if samples < line_times.FEWEST or share < SHARE or seconds < EACH * t.count:
             continue

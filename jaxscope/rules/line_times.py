@@ -7,6 +7,7 @@ import ast
 import builtins
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import loop_calls
@@ -31,6 +32,7 @@ from jaxscope.schema.line_times import (
     COPYING,
     OPERATIONS,
     PYTHON,
+    SLEEPING,
     STANDARD_LIBRARY,
     WAITING,
     LineTime,
@@ -91,12 +93,8 @@ def small_calls_in_loop(run: Run) -> Iterator[Finding]:
 def _called_by_libraries(run: Run) -> Iterator[Finding]:
     """Yield findings about libraries that call small jitted functions from Python all the time, such as a
     sampler that is written in NumPy."""
-    measured = line_times.measured(run)
     for (library, place), (c, spent) in _by_library(run).items():
-        seconds, at = sum(t.seconds for t in spent), spent[0].stack[0]
-        share = seconds / measured.seconds if measured is not None else 0.0
-        if share < PYTHON_SHARE or seconds < line_times.LONG_S:
-            continue
+        seconds, at, share = sum(t.seconds for t in spent), spent[0].stack[0], _share(run, spent)
         text = message(
             "small-calls-by-library",
             library=library,
@@ -123,17 +121,37 @@ def _called_by_libraries(run: Run) -> Iterator[Finding]:
 
 @cached_until_changed
 def _by_library(run: Run) -> dict[tuple[str, tuple[str, int]], tuple[Compilation, list[LineTime]]]:
-    """Return (library, (file, line)) -> (compilation, times) for the libraries that call small jitted
-    functions at a line of the user, with the times in Python code of the library there."""
+    """Return (library, (file, line)) -> (compilation, times) for the libraries that seem to call small jitted
+    functions all the time at a line of the user, with the times in Python code of the library there."""
     times: dict[tuple[str, tuple[str, int]], list[LineTime]] = {}
+    waits = Counter[tuple[str, tuple[str, int]]]()
     for doing, t in line_times.entries(run):
         own = t.library in JAX_ROOTS | CALL_WRAPPERS or t.library in (None, STANDARD_LIBRARY)
-        if doing == PYTHON and t.library is not None and not own:
-            computes = t.library in COMPUTING_ROOTS
-            if not computes or INTEGRATES.search(sources.line(run, t.stack[0])):
-                times.setdefault((t.library, _at(t)), []).append(t)
-    called = _small_calls(run) if times else {}
-    return {key: (called[key[1]], spent) for key, spent in times.items() if key[1] in called}
+        if t.library is None or own:
+            continue
+        integrates = t.library in COMPUTING_ROOTS and INTEGRATES.search(sources.line(run, t.stack[0]))
+        if doing == PYTHON and (integrates or t.library not in COMPUTING_ROOTS):
+            times.setdefault((t.library, _at(t)), []).append(t)
+        if doing in (SLEEPING, WAITING) or integrates:  # it waits for results
+            waits[t.library, _at(t)] += t.samples
+    called, found = _small_calls(run) if times else {}, {}
+    for (library, place), spent in times.items():
+        c = called.get(place)
+        missed = c.missed if c is not None else None
+        if c is None or missed is None or waits[library, place] < line_times.FEWEST:
+            continue
+        # Else the user's line calls the function itself, beside the library: env.step(policy(x)).
+        in_lambda = len(c.lines) > 1 and c.lines[0].place == c.lines[1].place
+        calls_back = missed.into_library or in_lambda or any(missed.column == t.column for t in spent)
+        long = sum(t.seconds for t in spent) >= line_times.LONG_S and _share(run, spent) >= PYTHON_SHARE
+        if calls_back and long:
+            found[library, place] = c, spent
+    return found
+
+
+def _share(run: Run, times: Sequence[LineTime]) -> float:
+    measured = line_times.measured(run)
+    return sum(t.seconds for t in times) / measured.seconds if measured is not None else 0.0
 
 
 def _small_calls(run: Run) -> dict[tuple[str, int], Compilation]:

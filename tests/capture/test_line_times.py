@@ -344,3 +344,22 @@ def test_a_program_without_a_backend_has_the_times_of_its_set_up(record):
 @pytest.mark.capture
 def test_it_can_be_switched_off(record):
     assert record("import jax\njax.jit(lambda x: x)(1.)", line_times=False).of(ev.LineTimes) == []
+
+
+CLOSING = """
+import os
+from jaxscope import _stacks
+
+_stacks.start(0.002)
+os.closerange(3, 256)
+files = [open(os.devnull) for _ in range(40)]
+sum(range(2_000_000))
+_stacks.stop()
+print(len([os.fstat(f.fileno()) for f in files]))
+"""
+
+
+@pytest.mark.subprocess
+def test_a_program_that_closes_all_files_keeps_those_that_it_opens_then():
+    done = subprocess.run([sys.executable, "-c", CLOSING], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("40\n", "")
