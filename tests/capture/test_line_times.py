@@ -360,6 +360,7 @@ print(len([os.fstat(f.fileno()) for f in files]))
 
 
 @pytest.mark.subprocess
-def test_a_program_that_closes_all_files_keeps_those_that_it_opens_then():
-    done = subprocess.run([sys.executable, "-c", CLOSING], capture_output=True, text=True, check=False)
+def test_a_program_that_closes_all_files_keeps_those_that_it_opens_then(tmp_path):
+    command = [sys.executable, "-c", CLOSING]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.stdout, done.stderr) == ("40\n", "")
