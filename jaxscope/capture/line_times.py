@@ -32,6 +32,8 @@ from jaxscope.jax_internals.names import (
     CHECKING_FRAMES,
     COMPILING_FRAMES,
     COPYING_FRAMES,
+    DESCRIBES,
+    DESCRIBES_FILES,
     WAITING_FRAMES,
 )
 from jaxscope.schema.file_owner import Standing
@@ -235,12 +237,15 @@ class _Code(NamedTuple):
       standing: who owns it: the user, an installed package or a library.
       jax: whether it is a function of JAX that does work of its own. Functions that only surround others,
         such as those that flatten trees or shorten tracebacks, do not count.
+      describes: whether it is a function of JAX that only describes dtypes, shapes, shardings or devices.
+        While it runs because the program itself called it, no device computes.
       doing: what the thread does while this function of JAX runs (``compiling``, ``waiting``, ...); empty for
         all other functions.
     """
 
     standing: Standing
     jax: bool
+    describes: bool
     doing: str
 
 
@@ -277,7 +282,7 @@ class _Stacks:
             return _Place(COMPILING, callers, traced=lines([i for i in users if i < outermost]))
         above = facts[: users[0]]
         column = self._position(codes[users[0]], instructions[users[0]])[1]
-        if any(fact.jax for fact in above):
+        if any(fact.jax for fact in above) and not above[-1].describes:
             known = {fact.doing for fact in above}
             doing = next((d for d in (CHECKING, WAITING, COPYING, CALLING) if d in known), OPERATIONS)
             reads = self._reads(codes, facts) if doing == COPYING else None
@@ -301,6 +306,7 @@ class _Stacks:
     def _examine(self, code: CodeType) -> _Code:
         file, name = code.co_filename, code.co_name
         jax = frames.library_of(file) in JAX_ROOTS and not file.endswith(AROUND)
+        describes = jax and (file.endswith(DESCRIBES_FILES) or code.co_qualname in DESCRIBES)
         doing = ""
         if jax:
             for what, names in _FRAMES.items():
@@ -309,7 +315,7 @@ class _Stacks:
         standing = frames.file_standing(file)
         if file == "<string>" and code.co_qualname.startswith("__create_fn__."):
             standing = Standing.LIBRARY  # a method that dataclasses made, such as __hash__
-        found = self._codes[id(code)] = _Code(standing, jax, doing)
+        found = self._codes[id(code)] = _Code(standing, jax, describes, doing)
         return found
 
     def _line(self, code: CodeType, instruction: int) -> Frame:

@@ -87,6 +87,25 @@ CALLS_AHEAD_OF_TIME = ("Compiled.__call__", "Compiled.call")
 # Modules whose functions are only around what JAX does: they flatten trees, shorten tracebacks, and are
 # called by Python's garbage collector.
 AROUND = ("tree_util.py", "traceback_util.py", "_src/lib/__init__.py")
+# Modules and functions of JAX that only describe dtypes, shapes, shardings and devices. JAX's operations
+# call them, too.
+DESCRIBES_FILES = ("_src/dtypes.py", "_src/partition_spec.py", "_src/mesh.py", "_src/xla_bridge.py")
+DESCRIBES = frozenset(
+    {
+        "result_type",
+        "broadcast_shapes",
+        "issubdtype",
+        "isscalar",
+        "iscomplexobj",
+        "shape",
+        "ndim",
+        "size",
+        "typeof",
+        "ArrayImpl.dtype",
+        "ArrayImpl.shape",
+        "ShapeDtypeStruct.__init__",
+    }
+)
 # The functions of JAX that trace, lower and compile a program
 COMPILING_FRAMES = frozenset(
     {

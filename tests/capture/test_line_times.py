@@ -269,6 +269,27 @@ def test_each_line_has_the_time_that_it_takes_and_what_it_is_spent_on(record):
     assert sum(t.seconds for t in event.lines) <= event.seconds + 1e-3
 
 
+DESCRIBING = """
+import jax, jax.numpy as jnp
+from jax.sharding import PartitionSpec
+
+w = jnp.ones((300, 300)).block_until_ready()
+for i in range(20_000):
+    jnp.result_type(w, "float32")
+    jax.ShapeDtypeStruct((i, 3), jnp.float32)
+    PartitionSpec("data", None)
+"""
+
+
+@pytest.mark.capture
+def test_functions_of_jax_that_only_describe_arrays_are_no_operations(record):
+    event = record(DESCRIBING).of(ev.LineTimes)[-1]
+    at_lines = [t for t in event.lines if t.stack[0].line in (7, 8, 9)]
+    assert sum(t.samples for t in at_lines) >= 3, event.lines
+    assert {t.doing for t in at_lines} == {PYTHON}, at_lines
+    assert {t.library for t in at_lines} <= {"jax", None}, at_lines
+
+
 CHECKED = """
 import jax, jax.numpy as jnp
 
