@@ -26,7 +26,7 @@ FEWEST = 10  # samples: the error of the time is then about 30 %
 _COMPREHENSION = re.compile(r"(\.<locals>)?\.?<(listcomp|dictcomp|setcomp|genexpr)>")
 _NAMES = {
     COMPILING: "tracing, lowering and compiling",
-    WAITING: "waiting for values",
+    WAITING: "waiting for the devices",
     COPYING: "copying to devices",
     CHECKING: "checking results for NaN",
     OPERATIONS: "operations outside jit",
