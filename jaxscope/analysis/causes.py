@@ -70,6 +70,7 @@ from jaxscope.schema.causes import (
 )
 from jaxscope.schema.findings import CERTAIN, LIKELY
 from jaxscope.schema.keys import Frame, Sharding, Static
+from jaxscope.schema.libraries import OF_FUNCTIONS
 
 # The order in which the causes of one level are listed. A new function object or a changed setting is first,
 # because the other differences are usually its consequences. A changed call form is last among those of the
@@ -82,13 +83,6 @@ _ORDER = (
 )  # fmt: skip
 _MESH_SETTING = re.compile(r"mesh|axis_env", re.IGNORECASE)
 _KEYS = ("key<", "PRNGKey")
-# Operations whose parameters are functions: the bodies of loops and branches.
-OF_FUNCTIONS = frozenset(
-    {
-        "while", "scan", "cond", "shard_map", "custom_jvp_call", "custom_vjp_call", "custom_linear_solve",
-        "remat",
-    }
-)  # fmt: skip
 SHAPES = frozenset({"shape", "rank"})
 REF_EFFECTS = frozenset({"Accum", "Read", "Write"})  # of reading and writing jax.Refs
 _FUNCTIONS = ("function", "PjitFunction", "method", "builtin_function_or_method")

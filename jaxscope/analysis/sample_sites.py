@@ -12,13 +12,14 @@ from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.rewrap_site import FUNCTION, begins_at, last_name, spans, syntax
 
 LIBRARIES = frozenset({"numpyro"})
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Sites(NamedTuple):
     """A loop that makes a sample site in each iteration.
 
     Attributes:
-      line: the first line of the loop.
+      line: the first line of the loop or comprehension.
       over: what the loop goes through, as source: ``range(n)``.
       carried: a variable that an iteration reads from the iteration before; None: there is none.
     """
@@ -29,24 +30,36 @@ class Sites(NamedTuple):
 
 
 def loop_of_sites(source: str | None, line: int) -> Sites | None:
-    """Return the outermost ``for`` loop around ``line`` that makes a sample site in each iteration: the name
-    of the site contains a variable of the loop. An f-string that a function of the file gets counts as such a
-    name, if this function makes a sample site. Return None if there is no such loop."""
+    """Return the outermost ``for`` loop or comprehension around ``line`` that makes a sample site in each
+    iteration: the name of the site contains a variable of the loop, or is a text in which the loop has put
+    one. An f-string that a function of the file gets counts as such a name, if this function makes a sample
+    site. Return None if there is no such loop."""
     found = syntax(source)
     if found is None:
         return None
     known = names_of(found.imports, LIBRARIES)
     helpers = {f.name for f in found.blocks if isinstance(f, FUNCTION) and _samples(f, known)}
-    loops = sorted(
-        (n for n in found.blocks if isinstance(n, ast.For) and spans(n, line)), key=lambda n: n.lineno
-    )
-    for loop in loops:
-        variables = _names(loop.target, ast.Store)
-        calls = (n for n in ast.walk(loop) if isinstance(n, ast.Call))
+    loops = [n for n in found.blocks if isinstance(n, (ast.For, *_COMPREHENSIONS)) and spans(n, line)]
+    for loop in sorted(loops, key=lambda n: (n.lineno, n.col_offset)):
+        over = loop if isinstance(loop, ast.For) else loop.generators[0]
+        variables = _names(over.target, ast.Store)
+        nodes = list(ast.walk(loop))
+        variables |= {name for n in nodes for name in _texts(n, variables)}
+        calls = (n for n in nodes if isinstance(n, ast.Call))
         named = (name for c in calls for name in _site_names(c, known, helpers))
         if any(variables & _names(name, ast.Load) for name in named):
-            return Sites(begins_at(loop), ast.unparse(loop.iter), _carried(loop))
+            carried = _carried(loop) if isinstance(loop, ast.For) else None
+            return Sites(begins_at(loop), ast.unparse(over.iter), carried)
     return None
+
+
+def _texts(node: ast.AST, variables: set[str]) -> set[str]:
+    """Return the names to which ``node`` assigns a text that contains one of ``variables``."""
+    if not isinstance(node, ast.Assign) or not variables & _names(node.value, ast.Load):
+        return set()
+    parts = list(ast.walk(node.value))
+    written = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in parts)
+    return {t.id for t in node.targets if isinstance(t, ast.Name)} if written else set()
 
 
 def _site_names(call: ast.Call, known: set[str], helpers: set[str]) -> Iterator[ast.expr]:

@@ -38,7 +38,7 @@ from jaxscope.capture.transfers.host_to_device import DevicePuts
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame, Key
-from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.libraries import JAX_ROOTS, OF_FUNCTIONS
 
 PHASES = {
     "/jax/core/compile/jaxpr_trace_duration": ev.TRACE,
@@ -588,9 +588,11 @@ def _origins(read: signature.Read) -> dict[str, Any]:
 
 
 def _computes(seen: ev.FunctionSeen) -> bool:
-    """Return whether ``seen`` describes a function of a library other than JAX, such as a solver. It may
-    compute with the user's functions."""
-    return seen.library and not seen.eager and (seen.module or "").partition(".")[0] not in JAX_ROOTS
+    """Return whether ``seen`` describes a function that may compute with the user's functions: a function of
+    a library other than JAX, such as a solver, or a loop or branch outside jit."""
+    if seen.eager:
+        return seen.name in OF_FUNCTIONS
+    return seen.library and (seen.module or "").partition(".")[0] not in JAX_ROOTS
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from jaxscope.analysis.causes import OF_FUNCTIONS
 from jaxscope.analysis.jit_decorators import Jitted, names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.rewrap_site import last_name, syntax
@@ -15,7 +14,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame, same_line
-from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, WRAPPER_ROOTS
+from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, OF_FUNCTIONS, WRAPPER_ROOTS
 from jaxscope.schema.messages import message
 
 RANDOM = frozenset({"random", "prng"})  # JAX's modules of random draws

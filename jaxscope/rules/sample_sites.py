@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis import sample_sites
 from jaxscope.analysis.sample_sites import Sites
+from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import payers, sources
 from jaxscope.model.records import Compilation
@@ -39,12 +40,14 @@ def in_loops(run: Run, turns: int) -> Iterator[Finding]:
                     loop = Frame(found[0].file, found[1].line, found[0].function)
                     loops.setdefault(loop, (found[1], c))
                     times[loop, what] += n
+        # In a program that the library made of the model, the operations may have no line of the model.
+        unknown = max(_unknown_times(run, c, p.line) for c in p.compilations)
         for loop, (sites, first) in loops.items():
-            if max(n for (at, _), n in times.items() if at == loop) < turns:
+            if max(unknown, *(n for (at, _), n in times.items() if at == loop)) < turns:
                 continue
             text = message(
                 "sites-in-loop",
-                function=loop.function.rpartition(".")[2],
+                function=_name(loop.function),
                 library=p.library,
                 compilations=Count(len(p.compilations), "compilation"),
                 line=p.line,
@@ -63,11 +66,31 @@ def in_loops(run: Run, turns: int) -> Iterator[Finding]:
             )
 
 
+def _name(qualified: str) -> str:
+    """Return the name of the function that contains a comprehension: ``model`` for ``model.<listcomp>``."""
+    named = [part for part in qualified.split(".") if not part.startswith("<")]
+    return named[-1] if named else qualified
+
+
 def _repeated(run: Run, c: Compilation) -> Sequence[Repeated]:
     """Return the repeated blocks of operations of the program that ``c`` compiled."""
-    program = run.programs.get(c.program or "")
-    read = run.texts_of(program).stablehlo if program is not None and program.texts else None
+    read = _reading(run, c)
     return read.repeated if read is not None else ()
+
+
+def _unknown_times(run: Run, c: Compilation, line: Frame) -> int:
+    """Return how often the program that ``c`` compiled repeats a block of operations of which no line of the
+    user is known but perhaps ``line``, which calls the library; 0: never, or the program has no text."""
+    read = _reading(run, c)
+    if read is None:
+        return 0
+    at_call = [r.times for r in read.repeated if r.source is not None and r.source.place == line.place]
+    return max([read.unknown_loop_times, *at_call])
+
+
+def _reading(run: Run, c: Compilation) -> Reading | None:
+    program = run.programs.get(c.program or "")
+    return run.texts_of(program).stablehlo if program is not None and program.texts else None
 
 
 def of_line(run: Run, at: Frame) -> Sites | None:

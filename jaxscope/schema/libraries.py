@@ -31,6 +31,13 @@ CALL_WRAPPERS = WRAPPER_ROOTS - COMPUTING_ROOTS
 # loops in Python cannot.
 TRACED_WHOLE = JAX_ROOTS | frozenset({"flax", "haiku", "equinox", "optax", "distrax"})
 OWN_ROOT = "jaxscope"
+# JAX's operations whose parameters are functions: the bodies of loops and branches
+OF_FUNCTIONS = frozenset(
+    {
+        "while", "scan", "cond", "shard_map", "custom_jvp_call", "custom_vjp_call", "custom_linear_solve",
+        "remat",
+    }
+)  # fmt: skip
 
 
 def transformation(wrapper: str) -> str:

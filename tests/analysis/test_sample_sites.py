@@ -71,5 +71,25 @@ def test_a_scope_that_names_the_sites_of_a_helper_counts():
     assert loop_of_sites(text, 7) == (6, "range(9)", None)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('z = [numpyro.sample(f"z_{i}", d) for i in range(n)]', (4, "range(n)", None)),
+        ('z = {i: numpyro.sample("z_" + str(i), d) for i in range(n)}', (4, "range(n)", None)),
+        ('z = [numpyro.sample("z", d) for i in range(n)]', None),
+        ("z = [d(i) for i in range(n)]", None),
+    ],
+)
+def test_a_comprehension_that_makes_sites_is_found(text, found):
+    assert loop_of_sites(f"import numpyro\ndef model(n):\n    d = dist.Normal()\n    {text}\n", 4) == found
+
+
+def test_the_name_of_a_site_may_be_in_a_variable():
+    text = MODEL.replace(
+        'theta = numpyro.sample(f"theta_{j}"', 'name = f"theta_{j}"; theta = numpyro.sample(name'
+    )
+    assert loop_of_sites(text.replace("score_{j}", "score"), 6) == (5, "enumerate(data)", None)
+
+
 def test_a_file_that_cannot_be_parsed_has_no_such_loop():
     assert loop_of_sites("for j in (:", 1) is None and loop_of_sites(None, 1) is None

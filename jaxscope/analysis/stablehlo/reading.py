@@ -61,6 +61,8 @@ class Reading(msgspec.Struct, frozen=True):
       sharding_constraints: the sharding constraints with a known line and size.
       uneven: sharding constraints that split a dimension into unequal parts.
       repeated: blocks of operations that the text repeats, such as a Python loop.
+      unknown_loop_times: the most iterations of a block that a library's code or the user's repeats, it is
+        unknown which; 0: there is none.
       constants: arrays that the traced function closed over.
       doubles: where the program uses 64-bit floating point; None if it does not.
       upcasts: conversions to wider floating-point types.
@@ -104,6 +106,7 @@ class Reading(msgspec.Struct, frozen=True):
     sharding_constraints: tuple[constraints.Constraint, ...] = ()
     uneven: tuple[constraints.Uneven, ...] = ()
     repeated: tuple[repeats.Repeated, ...] = ()
+    unknown_loop_times: int = 0
     constants: tuple[constants.Constant, ...] = ()
     doubles: precision.Doubles | None = None
     upcasts: tuple[precision.Upcast, ...] = ()
@@ -132,7 +135,6 @@ class Reading(msgspec.Struct, frozen=True):
 
 # field of ``Reading`` -> the function that finds its items in a module
 _FINDERS: dict[str, Callable[[Module, Sources], Iterable[Any]]] = {
-    "repeated": repeats.find,
     "upcasts": precision.upcasts,
     "callbacks": callbacks.find,
     "products": matmuls.find,
@@ -213,6 +215,7 @@ def of_module(
     results = constraints.attach(results, requests.results)
     unread = {paths[i] for i in dropped if 0 <= i < len(paths)}
     operations = [op for op in module.ops if op.name not in NOT_OPERATIONS]
+    repeated = repeats.find(module, sources)
     return Reading(
         module=module.name,
         num_partitions=_number(module.attributes.get("mhlo.num_partitions")),
@@ -228,6 +231,8 @@ def of_module(
         shardings=tuple(shardings.marks(module, sources, known)),
         sharding_constraints=tuple(requests.listed()),
         uneven=tuple(requests.uneven()),
+        repeated=tuple(r for r in repeated if not r.unknown_loop),
+        unknown_loop_times=max((r.times for r in repeated if r.unknown_loop), default=0),
         constants=tuple(constants.find(module, sources, captured)),
         doubles=precision.doubles(module, sources),
         repeated_draws=random_draws.repeated(module, sources),

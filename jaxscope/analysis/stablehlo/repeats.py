@@ -19,7 +19,7 @@ import msgspec
 from jaxscope.analysis import module_libraries
 from jaxscope.analysis.stablehlo import periods, types
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module
-from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.analysis.stablehlo.sources import JAX_FILES, LIBRARIES, Sources
 from jaxscope.schema.keys import Frame
 
 LEAST_TIMES = 3
@@ -59,6 +59,8 @@ class Repeated(msgspec.Struct, frozen=True):
         product, a convolution, or a slice at a computed index.
       grows: whether arrays become longer in each iteration, for example because the loop appends to a
         sequence.
+      unknown_loop: whether a library other than JAX created the operations and no line of the user is known,
+        so that the loop may be the user's or the library's.
     """
 
     length: int
@@ -74,6 +76,7 @@ class Repeated(msgspec.Struct, frozen=True):
     library: str | None = None
     heavy: bool = False
     grows: bool = False
+    unknown_loop: bool = False
 
 
 def find(module: Module, sources: Sources) -> list[Repeated]:
@@ -103,7 +106,8 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
     for members, stretch in found:
         inside = members[stretch.start : stretch.end]
         iterations = [inside[k : k + stretch.period] for k in range(0, len(inside), stretch.period)]
-        if _is_jax_own(sources, iterations[0]):
+        unknown_loop = _is_libraries(sources, iterations[0])
+        if not unknown_loop and _is_jax_own(sources, iterations[0]):
             continue
         first = module.ops[inside[0]]
         source = _source(sources, iterations[1], inside, repeated)
@@ -122,6 +126,7 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
                 library=_library(sources, iterations[1], source) if source is not None else None,
                 heavy=any(module.ops[i].name in HEAVY for i in iterations[0]),
                 grows=(members, stretch) in growing,
+                unknown_loop=unknown_loop,
             )
         )
     return sorted(listed, key=lambda r: (-r.length * r.times, r.line))
@@ -180,6 +185,16 @@ def _grows(module: Module, members: Sequence[int], stretch: periods.Stretch) -> 
             for sizes in zip(*shapes, strict=False)
         )
     return longer >= GROWING_SHARE * stretch.period
+
+
+def _is_libraries(sources: Sources, iteration: Sequence[int]) -> bool:
+    """Return whether no operation of an iteration has a line of the user, and a library other than JAX has
+    created one of them. ``iteration`` has the indices of the operations."""
+    return all(sources.own(i).frame is None for i in iteration) and any(
+        LIBRARIES.search(frame.file) and not JAX_FILES.search(frame.file)
+        for i in iteration
+        for frame in sources.own(i).folded
+    )
 
 
 def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:

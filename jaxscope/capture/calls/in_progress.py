@@ -67,8 +67,8 @@ class Call:
       frame: what identifies the call: (``id()`` of its frame, ``id()`` of its function).
       function: the id of the function in the log.
       detail: whether the function is the user's. Only then the compiled text of the program is stored.
-      keeps_lowered: whether the lowered text is stored: if the function is the user's, or of a library other
-        than JAX that may run the user's code (a model, a loss).
+      keeps_lowered: whether the lowered text is stored: if the function is the user's, of a library other
+        than JAX that may run the user's code (a model, a loss), or a loop or branch outside jit.
       paths: the paths of the flat arguments; None: unknown.
       rank: the position of the call's latest event in the order trace, miss, lowering, compilation
         (``RANKS``).

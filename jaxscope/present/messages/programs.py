@@ -52,8 +52,8 @@ TEMPLATES = {
         "{function} took {seconds} to trace, lower and compile; with a scan, it has {share} fewer operations"
     ),
     "sites-in-loop": (
-        "the model {function} makes its sample sites one by one in a Python loop: {library} runs and"
-        " differentiates the operations of each site on their own ({compilations} at {line})"
+        "{function} makes its sample sites one by one in a Python loop: {library} runs and differentiates the"
+        " operations of each site on their own ({compilations} at {line})"
     ),
     "fix-plate": (
         "if all iterations have the same distributions, make one site for all: put the data of {over}"

@@ -110,6 +110,15 @@ def test_without_locations_there_is_a_loop_and_no_line():
     assert told(text) == [(12, 2, None)]
 
 
+def test_a_loop_in_a_librarys_code_without_a_line_of_the_user_is_only_counted():
+    library, jax = (f"/v/site-packages/{name}/file.py" for name in ("numpyro", "jax"))
+    text = program(12).replace("/u/net.py", library).replace("/u/train.py", library)
+    read = reading.analyze(text)
+    assert (read.repeated, read.unknown_loop_times) == ((), 12)
+    read = reading.analyze(text.replace(library, jax))
+    assert (read.repeated, read.unknown_loop_times) == ((), 0)
+
+
 def test_slices_at_other_places_and_other_constants_do_not_tell_turns_apart():
     lines, x = [], "%arg0"
     for k in range(12):
