@@ -675,7 +675,7 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
     jitted = {*jitted, *_TO_NUMPY}
     if len(conditions) > 1 or not _only_calls(loop_call, others, jitted, modules):
         return None
-    if any(isinstance(n, _LEAVES) for c in conditions for n in ast.walk(c)):
+    if any(isinstance(n, (*_LEAVES, ast.Raise)) for c in conditions for n in ast.walk(c)):
         return None
     if any(names_set(c.body) & (loop_call.targets | names_read(others)) for c in conditions):
         return None

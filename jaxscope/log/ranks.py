@@ -88,7 +88,7 @@ def launches(path: Path) -> Iterator[RunDir]:
     """Yield the run directories for repeated launches of one job: ``path`` for the first, then ``path~2``,
     ``path~3``, ... They need not exist."""
     yield RunDir(path)
-    for n in range(2, MOST_LAUNCHES):
+    for n in range(2, MOST_LAUNCHES + 1):
         yield RunDir(path.with_name(f"{path.name}~{n}"))
 
 

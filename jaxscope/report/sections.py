@@ -135,7 +135,7 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
     finding is about them.
 
     Each entry is (the line with its compilations, names of the compiled functions as text, cost as text:
-    ``2.1 s, 40 %``).
+    ``2.1 s, 0.4 s of it recompiling``).
     """
     total = payers.total_seconds(run)
     entries = payers.unadvised(run, registry.findings(run))
@@ -147,7 +147,7 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
         if entry.operations:
             names.append(f"{count(entry.operations, 'compilation')} {OUTSIDE.lower()}")
         again = f", {seconds(entry.again)} of it recompiling" if entry.again >= LONG * entry.seconds else ""
-        cost = f"{seconds(entry.seconds)}, {100 * entry.seconds / total:.0f} %{again}"
+        cost = f"{seconds(entry.seconds)}{again}"
         found.append((entry, listed(names, NAMED), cost))
     return found
 

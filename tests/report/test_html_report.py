@@ -121,7 +121,7 @@ def test_a_run_without_findings_shows_which_first_compilations_take_its_time(tmp
     log.end()
     written.exited(run, 0, seconds=9.0)
     answer = document(run).text.partition("Timeline")[0]
-    assert "No problems found." in answer and "train_step 6.0 s, 100 % (train.py:12 in main)" in answer
+    assert "No problems found." in answer and "train_step 6.0 s (train.py:12 in main)" in answer
     assert "which the first run of a program cannot avoid" in answer
     assert "compilation cache would save up to 5.0 s in the next run: jax.config.update" in answer
     assert "jax_compilation_cache_dir" in answer

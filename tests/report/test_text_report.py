@@ -55,8 +55,8 @@ Findings
            similar earlier one)  (step 380, train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
-Long compilations without a finding (mostly first calls): eval_step: 9.2 s, 21 %
-  (train.py:150); train_step: 8.8 s, 20 % (train.py:140)
+Long compilations without a finding (mostly first calls): eval_step: 9.2 s
+  (train.py:150); train_step: 8.8 s (train.py:140)
 
 Your functions, slowest first
 train_step  train.py:88                                                   31.3 s
