@@ -3,8 +3,9 @@ keeps the whole array, even if only every hundredth iteration is read."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -22,6 +23,10 @@ MOST_FOLLOWED = 200  # operations
 _PICKS = frozenset({"stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.gather"})
 _SIZES = re.compile(r"slice_sizes = array<i64: ([\d, ]*)>")  # of a gather
 _REDUCE = "stablehlo.reduce"
+# Operations whose result has the elements of their operand in another order, shape or dtype
+_REORDERS = frozenset({"stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert"})
+_DIMS = re.compile(r"dims = \[([\d, ]*)\]")  # of a transpose
+_SCATTER = "stablehlo.scatter"
 _WRITE = "stablehlo.dynamic_update_slice"
 _WRITES = "dynamic_update"  # how the names of the functions begin that JAX creates for these writes
 
@@ -58,7 +63,7 @@ def find(module: Module, sources: Sources) -> list[StackedResult]:
     most unread bytes first, at most MOST (20). Loops inside other loops are left out.
 
     Results of one loop with the same type are taken together. Only slices, gathers and reductions may read
-    them.
+    them, maybe in another function or in another order of dimensions.
     """
     found = [one for results in by_loop(module, sources).values() for one in results.values()]
     return sorted(found, key=lambda s: -s.bytes)[:MOST]
@@ -68,70 +73,52 @@ def by_loop(module: Module, sources: Sources) -> dict[int, dict[str, StackedResu
     """Return a dict: index of a loop in ``module.ops`` -> {MLIR type: the results of the loop with this
     type}, for results of which the program reads little. Loops inside other loops, and loops that may end
     before their results are filled, are left out."""
-    inside: dict[int, list[int]] = {}
-    readers: dict[int, list[int]] = {i: [] for i, op in enumerate(module.ops) if op.name in LOOPS}
-    for index, op in enumerate(module.ops if readers else ()):
+    inside: dict[int, list[int]] = {i: [] for i, op in enumerate(module.ops) if op.name in LOOPS}
+    for index, op in enumerate(module.ops if inside else ()):
         parent = op.parent
         while parent is not None:
-            if parent in readers:
-                inside.setdefault(parent, []).append(index)
+            if parent in inside:
+                inside[parent].append(index)
             parent = module.ops[parent].parent
-        for made in {*op.operands} & readers.keys():
-            readers[made].append(index)
     found: dict[int, dict[str, StackedResult]] = {}
-    executions = Executions(module, sources) if readers else None
-    for loop in readers:
+    executions, reads = (Executions(module, sources), _Reads(module, sources)) if inside else (None, None)
+    for loop in inside:
         op = module.ops[loop]
         if not sources.times[op.function] or sources.in_loop(loop):
             continue
         iterations = executions.iterations(loop) if executions is not None else None
-        if not iterations:
+        if not iterations or reads is None:
             continue
         for type in dict.fromkeys(op.outputs):
             first = (types.tensor(type).shape or (0,))[0] or 0
             if first < iterations or first % iterations:  # a scan with unroll=k has 1/k of the iterations
                 continue
-            one = _of_type(module, sources, loop, type, inside.get(loop, []), readers[loop])
+            one = _of_type(sources, reads, loop, type, inside[loop])
             if one is not None:
                 found.setdefault(loop, {})[type] = one
     return found
 
 
 def _of_type(
-    module: Module, sources: Sources, loop: int, type: str, inside: list[int], readers: list[int]
+    sources: Sources, reads: _Reads, loop: int, type: str, inside: list[int]
 ) -> StackedResult | None:
     """Return those results with the MLIR type ``type`` of the loop ``module.ops[loop]`` of which the program
     reads little. Return None if there are none, or if the loop does not only write to results of this type.
 
     Args:
       inside: indices of the operations in the loop's regions.
-      readers: indices of the operations that have a result of the loop as an operand.
     """
-    tensor = types.tensor(type)
+    module, tensor = sources.module, types.tensor(type)
     if not tensor.shape or not tensor.elements or not tensor.bytes:
         return None
     outputs = module.ops[loop].outputs
     if sum(_is_filled(module, o, type) for o in module.ops[loop].operands) != outputs.count(type):
         return None  # it may have other contents before the loop
-    for index in inside:
-        op = module.ops[index]
-        if (
-            type in op.inputs
-            and not (is_write(op) and op.outputs == (type,))
-            and op.name not in NOT_OPERATIONS
-        ):
-            return None
-    reads: dict[int, list[_Read]] = {k: [] for k, output in enumerate(outputs) if output == type}
-    for index in readers:
-        op = module.ops[index]
-        picks = op.picks or (0,) * len(op.operands)
-        for n, (operand, k) in enumerate(zip(op.operands, picks, strict=True)):
-            if operand == loop and k in reads:
-                reads[k].append(
-                    _read(module, loop, index, tensor) if n == 0 else _Read(index, tensor.elements)
-                )
+    if not all(reads.only_writes(index, type) for index in inside):
+        return None
+    found = {k: reads.of(loop, k, tensor) for k, output in enumerate(outputs) if output == type}
     little = {
-        k: r for k, r in reads.items() if r and sum(each.elements for each in r) <= READ * tensor.elements
+        k: r for k, r in found.items() if r and sum(each.elements for each in r) <= READ * tensor.elements
     }
     if not little:
         return None
@@ -167,24 +154,149 @@ class _Read(NamedTuple):
     reduced: bool = False
 
 
-def _read(module: Module, loop: int, index: int, tensor: types.Tensor) -> _Read:
-    """Return what the operation ``index`` reads of its first operand, a result of the loop
-    ``module.ops[loop]`` with the type ``tensor``."""
-    op, every = module.ops[index], tensor.elements or 0
-    if op.name not in (*_PICKS, _REDUCE) or _depends(module, op.operands[1:], loop):
-        return _Read(index, every)
-    elements = types.tensor(op.outputs[0]).elements or every
-    rest = tuple(n or 0 for n in (tensor.shape or ())[1:])
-    if op.name == "stablehlo.gather":
-        taken = tuple(work.sizes(_SIZES, op.detail))[1:]
-    else:
-        taken = tuple(n or 0 for n in (types.tensor(op.outputs[0]).shape or ())[1:])
-    reduced = op.name == _REDUCE
-    return _Read(index, elements, whole=not reduced and taken == rest, reduced=reduced)
+class _Value(NamedTuple):
+    """A value with all elements of a loop's result.
+
+    Attributes:
+      at: the index of the operation that has it as a result; -1 - k: argument k of the function.
+      pick: its number among the results of the operation.
+      function: the index of the function.
+      shape: its shape.
+      axis: the dimension with one element for each iteration; None: there is no such dimension.
+      origins: like ``at``, for the values of the function that depend on results of the loop.
+      calls: the calls through which the value came into the function, outermost first, each with the
+        ``origins`` of the function that calls.
+    """
+
+    at: int
+    pick: int
+    function: int
+    shape: tuple[int, ...]
+    axis: int | None
+    origins: frozenset[int]
+    calls: tuple[tuple[int, frozenset[int]], ...] = ()
 
 
-def is_write(op: Op) -> bool:
-    """Return whether ``op`` writes into a part of an array, or calls JAX's function that does."""
+class _Reads:
+    """Finds the operations that read the results of the loops of a module, also in other functions."""
+
+    def __init__(self, module: Module, sources: Sources) -> None:
+        self._module, self._sources = module, sources
+        self._functions = {f.name: k for k, f in enumerate(module.functions)}
+        self._readers: dict[tuple[int, int], list[int]] = {}  # by function and value, as in ``Op.operands``
+        for index, op in enumerate(module.ops):
+            for operand in {*op.operands}:
+                self._readers.setdefault((op.function, operand), []).append(index)
+
+    def of(self, loop: int, k: int, tensor: types.Tensor) -> list[_Read]:
+        """Return what the operations of the program read of result ``k`` of the loop ``module.ops[loop]``.
+        ``tensor`` is the type of the result."""
+        shape = tuple(n or 0 for n in tensor.shape or ())
+        function = self._module.ops[loop].function
+        waiting, found = [_Value(loop, k, function, shape, 0, frozenset({loop}))], list[_Read]()
+        while waiting:
+            value = waiting.pop()
+            for index in self._readers.get((value.function, value.at), ()):
+                op = self._module.ops[index]
+                picks = op.picks or (0,) * len(op.operands)
+                places = op.places or range(len(op.operands))
+                for n, operand, pick in zip(places, op.operands, picks, strict=True):
+                    if operand != value.at or pick != value.pick:
+                        continue
+                    passed = self._passed(value, index, n)
+                    if passed is not None and len(found) + len(waiting) < MOST_FOLLOWED:
+                        waiting.append(passed)
+                    else:
+                        found.append(self._read(value, index, n, tensor.elements or 0))
+        return found
+
+    def only_writes(self, index: int, type: str, depth: int = 0) -> bool:
+        """Return whether the operation ``index`` only writes to arrays of the MLIR type ``type``, or has none
+        as an operand. It may be a call of a function for which this is true."""
+        op = self._module.ops[index]
+        if type not in op.inputs or op.name in NOT_OPERATIONS:
+            return True
+        if is_write(self._module, index):
+            return op.outputs == (type,)
+        callee = self._functions.get(op.callee or "") if op.name in CALLS else None
+        if callee is None or depth >= MOST:
+            return False
+        function = self._module.functions[callee]
+        return all(self.only_writes(i, type, depth + 1) for i in range(function.first, function.end))
+
+    def _passed(self, value: _Value, index: int, n: int) -> _Value | None:
+        """Return the value that has all elements of ``value`` in turn, if the operation ``index``, whose
+        operand ``n`` is ``value``, only passes it on; None if it reads it."""
+        op = self._module.ops[index]
+        if op.name in NOT_OPERATIONS:
+            return self._returned(value, op, n)
+        callee = self._functions.get(op.callee or "") if op.name in CALLS else None
+        if callee is not None:
+            others = [operand for operand in op.operands if operand != value.at]
+            if _depends(self._module, others, value.origins):
+                return None
+            calls = (*value.calls, (index, value.origins))
+            return _Value(-1 - n, 0, callee, value.shape, value.axis, frozenset({-1 - n}), calls)
+        if n or op.name not in _REORDERS or not op.outputs:
+            return None
+        shape = tuple(d or 0 for d in types.tensor(op.outputs[0]).shape or ())
+        axis = _axis_after(op, value, shape)
+        return value._replace(at=index, pick=0, shape=shape, axis=axis)
+
+    def _returned(self, value: _Value, op: Op, n: int) -> _Value | None:
+        """Return the result of the call that ends with the ``return`` ``op``, for its operand ``n``; None if
+        it is unknown which call this is, or the program ends with it."""
+        if op.parent is not None:
+            return None
+        if value.calls:
+            *rest, (call, origins) = value.calls
+        elif len(self._sources.called[op.function]) == 1:
+            rest, [call], origins = [], self._sources.called[op.function], frozenset()
+        else:
+            return None
+        function = self._module.ops[call].function
+        return _Value(call, n, function, value.shape, value.axis, origins | {call}, tuple(rest))
+
+    def _read(self, value: _Value, index: int, n: int, every: int) -> _Read:
+        """Return what the operation ``index`` reads of its operand ``n``, which is ``value`` with ``every``
+        elements."""
+        op = self._module.ops[index]
+        if n or op.name not in (*_PICKS, _REDUCE) or _depends(self._module, op.operands[1:], value.origins):
+            return _Read(index, every)
+        elements = types.tensor(op.outputs[0]).elements or every
+        if op.name == "stablehlo.gather":
+            taken = tuple(work.sizes(_SIZES, op.detail))
+        else:
+            taken = tuple(d or 0 for d in types.tensor(op.outputs[0]).shape or ())
+        reduced = op.name == _REDUCE
+        whole = value.axis is not None and _without(taken, value.axis) == _without(value.shape, value.axis)
+        return _Read(index, elements, whole=whole and not reduced, reduced=reduced)
+
+
+def _without(sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return sizes[:axis] + sizes[axis + 1 :]
+
+
+def _axis_after(op: Op, value: _Value, shape: tuple[int, ...]) -> int | None:
+    """Return the dimension of the result of ``op`` that has one element for each iteration; None: unknown.
+    ``op`` transposes, reshapes or converts ``value``; the result has the shape ``shape``."""
+    if value.axis is None or op.name == "stablehlo.convert":
+        return value.axis
+    if op.name == "stablehlo.transpose":
+        order = work.sizes(_DIMS, op.detail)
+        return order.index(value.axis) if value.axis in order else None
+    before, size = math.prod(value.shape[: value.axis]), value.shape[value.axis]
+    same = (k for k, n in enumerate(shape) if n == size and math.prod(shape[:k]) == before)
+    return next(same, None)
+
+
+def is_write(module: Module, index: int) -> bool:
+    """Return whether the operation ``index`` writes into a part of an array without reading it, or calls
+    JAX's function that does."""
+    op = module.ops[index]
+    if op.name == _SCATTER:  # its region returns the new value: it adds or multiplies nothing
+        inner = module.ops[index + 1] if index + 1 < len(module.ops) else None
+        return inner is not None and inner.parent == index and inner.name in NOT_OPERATIONS
     return op.name == _WRITE or (op.name in CALLS and (op.callee or "").startswith(_WRITES))
 
 
@@ -195,15 +307,15 @@ def _is_filled(module: Module, index: int, type: str) -> bool:
     return op is not None and op.outputs == (type,) and op.name in ("stablehlo.broadcast_in_dim", *CONSTANTS)
 
 
-def _depends(module: Module, operands: Sequence[int], loop: int) -> bool:
-    """Return whether one of ``operands`` depends on a result of the loop ``module.ops[loop]``, such as the
-    index of the best iteration. Long computations count as dependent."""
-    waiting, seen = [o for o in operands if o >= 0], set[int]()
+def _depends(module: Module, operands: Sequence[int], origins: Collection[int]) -> bool:
+    """Return whether one of ``operands`` depends on one of the values ``origins``, such as an index that is
+    the best iteration. Both are as in ``Op.operands``. Long computations count as dependent."""
+    waiting, seen = [*operands], set[int]()
     while waiting:
         index = waiting.pop()
-        if index == loop or len(seen) > MOST_FOLLOWED:
+        if index in origins or len(seen) > MOST_FOLLOWED:
             return True
-        if index not in seen:
+        if index >= 0 and index not in seen:
             seen.add(index)
-            waiting += [o for o in module.ops[index].operands if o >= 0]
+            waiting += module.ops[index].operands
     return False

@@ -131,7 +131,7 @@ class _Unread:
         """Add the operations ``indices`` that are not needed to ``found``, each ``times`` times."""
         for index in indices:
             op = self._ops[index]
-            if index == self.last or stacked_results.is_write(op):
+            if index == self.last or stacked_results.is_write(self._flow.module, index):
                 continue
             callee = self._flow.callee(op)
             if callee is not None and depth < stacked_results.MOST:

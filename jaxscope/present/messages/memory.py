@@ -40,15 +40,15 @@ TEMPLATES = {
         " parameters"
     ),
     "stacked-not-read": (
-        "{function} keeps the values of all iterations of a scan in {arrays}{shape}, and reads {share} of"
+        "{function} keeps the values of all iterations of a loop in {arrays}{shape}, and reads {share} of"
         " them{line}: {bytes} are never read"
     ),
     "stacked-reduced": (
-        "{function} keeps the values of all iterations of a scan in {arrays}{shape} ({bytes}), and then"
+        "{function} keeps the values of all iterations of a loop in {arrays}{shape} ({bytes}), and then"
         " only reduces them{line}"
     ),
     "fix-reduce-in-scan": (
-        "let the body of the scan return the reduced values (their mean, sum, maximum, ...). If the"
+        "let the body of the loop return the reduced values (their mean, sum, maximum, ...). If the"
         " reduction is over the iterations, add up or compare in the carry instead, and return None for"
         " each iteration"
     ),
@@ -58,19 +58,19 @@ TEMPLATES = {
     "stacked-arrays": "{n} arrays",
     "stacked-read-on": " on {line}",
     "fix-stack-what-is-read": (
-        "let the body of the scan return only the part of these values that is read. If only every k-th"
+        "let the body of the loop return only the part of these values that is read. If only every k-th"
         " iteration is read, run k iterations in each call of the body, with jax.lax.fori_loop; the value of"
         " the last iteration is in the carry"
     ),
     "work-not-read": (
-        "about {work} of the operations of {function}{lines} are for values that a scan stacks in each"
+        "about {work} of the operations of {function}{lines} are for values that a loop stores in each"
         " iteration, and of which the function reads {share}{line}"
     ),
     "work-on-lines": " ({lines})",
     "fix-compute-what-is-read": (
         "compute these values only for the iterations that are read. If every k-th iteration is read, let"
-        " each call of the scan's body run k iterations of the rest in jax.lax.fori_loop, and then"
-        " compute the values once. If only the last is read, compute them from the carry after the scan"
+        " each call of the loop's body run k iterations of the rest in jax.lax.fori_loop, and then"
+        " compute the values once. If only the last is read, compute them from the carry after the loop"
     ),
     "growing-arrays": (
         "{arrays} by {more} and {more_bytes} in each step; it has {count} ({bytes}) after step {step}"

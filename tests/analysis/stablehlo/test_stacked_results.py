@@ -55,7 +55,33 @@ def given(x, buffer):
     write = lambda c, i: (c.at[i].set(x * i), None)
     return jax.lax.scan(write, buffer, jnp.arange(10))[0][3]
 
+@jax.jit
+def inner(x):
+    return stack(x)
+
+def taken(x):
+    return jnp.take(inner(x), jnp.array([1, 50]), axis=0)
+
+def batched(xs):
+    return jax.vmap(inner)(xs)[:, -1]
+
+def filled(x):
+    return jax.lax.fori_loop(0, 100, lambda i, h: h.at[i].set(x * i), jnp.zeros((100, 64)))[-1]
+
+def added(x):
+    return jax.lax.fori_loop(0, 100, lambda i, h: h.at[i % 7].add(x * i), jnp.zeros((100, 64)))[-1]
+
+def best_of_inner(x):
+    ys = inner(x)
+    return jnp.take(ys, jnp.argmin(ys[:, 0]), axis=0), jnp.take(ys, 0, axis=0)
+
+def twice(x):
+    return inner(inner(x)[-1])[-1]
+
 x = jnp.ones(64)
+for f in (taken, filled, added, best_of_inner, twice):
+    save(f.__name__, jax.jit(f), x)
+save("batched", jax.jit(batched), jnp.ones((3, 64)))
 save("given", jax.jit(given), x, jnp.ones((100, 64)))
 for f in (sparse, one_column, returned, summed, spread, half, best, history):
     save(f.__name__, jax.jit(f), x)
@@ -77,5 +103,21 @@ def test_a_stack_of_which_slices_are_read_is_found_and_no_other(lower):
     assert sorted(s.share for s in stacked["by_index"]) == [0.01, 0.02]  # stack is lowered twice
     [summed] = stacked["summed"]
     assert (summed.reduced, summed.whole, sparse.reduced, sparse.whole) == (True, False, False, True)
-    rest = ("returned", "spread", "half", "carried", "gradient", "best", "history", "given")
+    # Through the functions that return and read them, and where a transpose puts the iterations
+    assert [(s.share, s.whole) for s in stacked["taken"]] == [(0.02, True)]
+    assert [(s.shape, s.share, s.whole) for s in stacked["batched"]] == [((100, 3, 64), 0.01, True)]
+    assert [(s.share, s.whole) for s in stacked["filled"]] == [(0.01, True)]
+    rest = (
+        "added",
+        "best_of_inner",
+        "twice",
+        "returned",
+        "spread",
+        "half",
+        "carried",
+        "gradient",
+        "best",
+        "history",
+        "given",
+    )
     assert {name: stacked[name] for name in rest} == dict.fromkeys(rest, ())
