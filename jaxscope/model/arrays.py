@@ -16,9 +16,20 @@ from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.paths import tokens
 from jaxscope.model.records import Process
 from jaxscope.model.run import Run
-from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
+from jaxscope.schema.arrays import (
+    CLOSURE,
+    CONTAINER,
+    DICT,
+    FRAME,
+    OBJECT,
+    TRACE,
+    ArrayGroup,
+    DeviceMemory,
+    Holder,
+)
 from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame, Sharding
+from jaxscope.schema.messages import Words, message
 
 FEWEST = 4  # least number of successive snapshots over which arrays must have grown
 # The same where steps are not counted. If there are few snapshots, a container that is emptied from time to
@@ -44,8 +55,9 @@ class Group(msgspec.Struct, frozen=True):
       committed: whether the arrays are committed to their devices.
       layout: the order of the axes in memory.
       origin: the user's line that created the arrays.
-      held: the objects that refer to the arrays, in words. jaxscope searches for them only if no variable
-        leads to the arrays and there are more and more of them.
+      held: in runs of older versions, the object that refers to the arrays, in words.
+      holder: the object that refers to the arrays. jaxscope searches for it only if no variable leads to the
+        arrays and there are more and more of them.
       shared: number of these arrays that use the memory of other arrays in the snapshot.
       all_bytes: bytes on all devices of the process together, without the arrays in ``shared``.
     """
@@ -63,6 +75,7 @@ class Group(msgspec.Struct, frozen=True):
     layout: str | None
     origin: Frame | None
     held: str | None = None
+    holder: Holder | None = None
     shared: int = 0
     all_bytes: int | None = None
 
@@ -336,10 +349,35 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
             layout=g.layout,
             origin=g.origin,
             held=g.held,
+            holder=g.holder or _older_holder(g.held),
             shared=g.shared,
         ),
         devices,
     )
+
+
+def _older_holder(held: str | None) -> Holder | None:
+    """Return the object in the text ``held`` of a log of an older version, if it is a cache of JAX: the only
+    object for which the advice is not the text itself."""
+    return Holder(TRACE) if held is not None and "jit cache" in held else None
+
+
+def held_by(g: Group | Growth) -> Words | None:
+    """Return the object that refers to the arrays ``g``, for a message: ``a list of 40``. None if unknown."""
+    h = g.holder
+    if h is None or g.held is not None:
+        return g.held
+    if h.kind == CONTAINER:
+        return message("held-by-container", kind=h.name, count=h.count)
+    if h.kind == DICT:
+        return message("held-by-dict", kind=h.name, under=h.key and message("held-under-key", key=h.key))
+    if h.kind == OBJECT:
+        return message("held-by-object", kind=h.name)
+    if h.kind == FRAME:
+        return message("held-by-frame", function=h.name)
+    if h.kind == TRACE:
+        return message("held-by-trace", kind=h.name)
+    return message("held-by-closure") if h.kind == CLOSURE else message("held-outside-python")
 
 
 Seen = tuple[float, int, int]  # step or seconds of a snapshot, number of arrays, bytes
@@ -356,7 +394,7 @@ class Growth(msgspec.Struct, frozen=True):
         position is the step; if steps are not counted, the seconds since the run began. Copies of an array on
         several devices count once in the bytes.
       in_steps: whether the positions are steps.
-      held: the objects that refer to the arrays, in words, if no variable leads to the arrays; None: unknown.
+      held, holder: the object that refers to the arrays, as in ``Group``; None: unknown.
     """
 
     group: Group
@@ -365,6 +403,7 @@ class Growth(msgspec.Struct, frozen=True):
     seen: list[Seen]
     in_steps: bool
     held: str | None = None
+    holder: Holder | None = None
 
     @property
     def more_arrays(self) -> float:
@@ -398,7 +437,7 @@ def growing(run: Run) -> list[Growth]:
         gaining = _gaining(snapshots[0][1], snapshots[-1][1])
         # All arrays of a container are added up, because they may have different shapes.
         series, latest = _series(snapshots, gaining, from_none=not in_steps)
-        held = {_holder(g, gaining): g.held for s in recorded for g in s.groups if g.held is not None}
+        held = {_key(g, gaining): g for s in recorded for g in s.groups if g.held or g.holder}
         for key, seen in series.items():
             tail = _rising(seen)
             # A group that a loop has released at its end was growing until then.
@@ -407,7 +446,8 @@ def growing(run: Run) -> list[Growth]:
                 continue
             path = key if isinstance(key, str) else None
             if path is None or not _fills_up(path, tail, snapshots):
-                found.append(Growth(latest[key], path, process, tail, in_steps, held.get(key)))
+                by = held.get(key, latest[key])
+                found.append(Growth(latest[key], path, process, tail, in_steps, by.held, by.holder))
     return sorted(found, key=lambda g: (-g.more_bytes, -g.more_arrays, g.path or ""))
 
 
@@ -415,7 +455,7 @@ def _series(
     snapshots: list[tuple[float, Snapshot]], gaining: set[str], *, from_none: bool
 ) -> tuple[dict[object, list[Seen]], dict[object, Group]]:
     """Return two dicts by container of arrays: {key: [(position, number of arrays, bytes) in each snapshot
-    that has the container]} and {key: one of its groups of arrays}. ``_holder`` makes the keys.
+    that has the container]} and {key: one of its groups of arrays}. ``_key`` makes the keys.
 
     Args:
       snapshots: (position, snapshot) in order of time. The position is the step, or the time in seconds if
@@ -429,7 +469,7 @@ def _series(
     for at, snapshot in snapshots:
         sums: dict[object, tuple[int, int]] = {}
         for g in snapshot.groups:
-            key = _holder(g, gaining)
+            key = _key(g, gaining)
             n, size = sums.get(key, (0, 0))
             sums[key] = n + g.count, size + (g.global_bytes or 0)
             if latest.get(key) is None or snapshot is snapshots[-1][1]:
@@ -444,7 +484,7 @@ def _series(
 
 def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
     """Return the paths of the containers that have more keys or indices in the snapshot ``last`` than in
-    ``first``. ``_holder`` uses them to tell which one of nested containers grows."""
+    ``first``. ``_key`` uses them to tell which one of nested containers grows."""
     keys: tuple[dict[str, set[str]], ...] = ({}, {})
     for snapshot, found in zip((first, last), keys, strict=True):
         for g in snapshot.groups:
@@ -470,7 +510,7 @@ def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]
     return [(at, s) for at, s in found if at is not None]
 
 
-def _holder(g: Group, gaining: set[str]) -> object:
+def _key(g: Group, gaining: set[str]) -> object:
     """Return a key for the container of the arrays ``g``, the same in all snapshots of the run: the path of
     the outermost container that is in ``gaining``, or that has ``[*]`` instead of an index
     (``history[*].params`` -> ``history[*]``). Without such a container, it is the path of the arrays, with

@@ -14,11 +14,13 @@ import msgspec
 
 from jaxscope.present import causes as in_words
 from jaxscope.present.findings import evidence, fix_text, stable_id, title
+from jaxscope.present.render import text
 from jaxscope.schema import causes, findings
 from jaxscope.schema.causes import Value
 from jaxscope.schema.events import Died
 from jaxscope.schema.findings import Contexts, fix_of
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Message
 
 T = TypeVar("T", bound="Entry")
 
@@ -1436,9 +1438,14 @@ class Finding(Entry):
             id=stable_id(f),
             subject=repr(f.identity.subject),
             fix_kind=fix.kind if fix is not None else None,
-            fix_arguments=fix.arguments if fix is not None else {},
+            fix_arguments=_as_text(fix.arguments) if fix is not None else {},
             sub_run=sub_run,
         )
+
+
+def _as_text(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return ``arguments``, those of a fix, with each message as text."""
+    return {n: text(v) if isinstance(v, Message) else v for n, v in arguments.items()}
 
 
 # -- comparisons ---------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from jaxscope.rules import memory_scale
 from jaxscope.rules.eager_compilations import compiled_for_each_length
 from jaxscope.rules.programs import mesh_axes
 from jaxscope.rules.registry import rule
+from jaxscope.schema.arrays import TRACE
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Message, Seconds, message
@@ -50,7 +51,7 @@ def growing(run: Run) -> Iterator[Finding]:
             source=g.group.origin,
             evidence=[_seen(g, *seen) for seen in g.seen],
             fix=_fix(g, longer),
-            subject=(g.path, g.held, g.group.origin),
+            subject=(g.path, g.held or g.holder, g.group.origin),
         )
 
     yield from _appended(run, reported)
@@ -145,16 +146,18 @@ def _growing(g: Growth) -> Message:
         inside = _below_items(g.group.path or "") if "[*]" in (g.group.path or "") else ""
         arrays_inside = message("arrays-inside", path=inside) if inside else None
         return message("path-grows", path=_container(g.path), inside=arrays_inside)
-    return message("held-arrays-grow", holder=g.held) if g.held else message("unreferenced-arrays-grow")
+    holder = arrays.held_by(g)
+    return message("held-arrays-grow", holder=holder) if holder else message("unreferenced-arrays-grow")
 
 
 def _fix(g: Growth, longer: bool) -> Fix:
-    if g.path is None and g.held is not None and "jit cache" in g.held:
-        return Fix(message("fix-pass-captured-arrays"), "pass_argument")
-    if g.path is None and g.held is not None:
-        return Fix(message("fix-release", holder=g.held), "release", {"holder": g.held})
     if g.path is None:
-        return Fix(message("fix-find-references"), "release")
+        if g.holder is not None and g.holder.kind == TRACE:
+            return Fix(message("fix-pass-captured-arrays"), "pass_argument")
+        holder = arrays.held_by(g)
+        if holder is None:
+            return Fix(message("fix-find-references"), "release")
+        return Fix(message("fix-release", holder=holder), "release", {"holder": holder})
     if longer:
         path = g.group.path
         return Fix(message("fix-final-length", path=path), "preallocate", {"path": path})

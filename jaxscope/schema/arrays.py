@@ -9,6 +9,30 @@ import msgspec
 
 from jaxscope.schema.keys import Frame
 
+# Values of Holder.kind.
+CONTAINER, DICT, OBJECT, CLOSURE, FRAME = "container", "dict", "object", "closure", "frame"
+TRACE, UNSEEN = "trace", "unseen"
+
+
+class Holder(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An object that refers to arrays and so keeps them alive.
+
+    Attributes:
+      kind: container (a list, tuple, set or deque), dict, object, closure (a variable of a closure), frame (a
+        local variable of a function that runs), trace (what JAX keeps of a trace, in its caches) or unseen
+        (Python sees no object that refers to the arrays: they are kept by a cache or an object in C++).
+      name: the class name of a container, dict or object; of a frame the function; of a trace the class of
+        JAX. None: there is none.
+      key: the key under which a dict has the arrays, as Python writes it (``'x'``, ``3``); None: unknown, or
+        neither text nor an integer.
+      count: the number of items of a container; None: no container.
+    """
+
+    kind: str = ""
+    name: str | None = None
+    key: str | None = None
+    count: int | None = None
+
 
 class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     """The live arrays of a snapshot that have the same path, shape, dtype and sharding.
@@ -27,10 +51,11 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       committed: whether the arrays are committed to their devices; None: they differ, or unknown.
       layout: the order of the axes in memory; None: they differ, or unknown.
       origin: the user's line that created the arrays; None: unknown, or several lines.
-      held: the Python objects that refer to the arrays and so keep them alive, in words: ``a list of 40``.
-        None: unknown. jaxscope searches for them if the arrays have no path and their number grows.
+      held: in logs of older versions, ``holder`` in words: ``a list of 40``. None: unknown.
       shared: number of these arrays that use the memory of another array in the snapshot: they are shards of
         it, or have the same buffer. Their bytes are contained in ``bytes`` and ``device_bytes``.
+      holder: the object that refers to most of the arrays; None: unknown. jaxscope searches for it if the
+        arrays have no path and their number grows.
     """
 
     path: str | None = None
@@ -45,6 +70,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: Frame | None = None
     held: str | None = None
     shared: int = 0
+    holder: Holder | None = None
 
 
 class DeviceMemory(msgspec.Struct, frozen=True, omit_defaults=True):

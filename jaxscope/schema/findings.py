@@ -50,7 +50,8 @@ class Fix(msgspec.Struct, frozen=True):
       words: one clause for the user, as a message or as plain text.
       kind: the action, for programs that read the report: ``pad``, ``donate``, ``device_put``, ... ADVICE:
         the fix is only known in words.
-      arguments: the arguments of the action, as data: ``{"donate_argnames": ["x"]}``.
+      arguments: the arguments of the action, as data: ``{"donate_argnames": ["x"]}``. A message is written
+        as text in the report.
     """
 
     words: Words

@@ -10,9 +10,10 @@ from jaxscope.log import store
 from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
+from jaxscope.report import contract
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
-from jaxscope.schema.arrays import ArrayGroup
+from jaxscope.schema.arrays import ArrayGroup, Holder
 from jaxscope.schema.keys import Frame
 
 KIB = 1 << 10
@@ -22,14 +23,14 @@ COUNTS = (10, 20, 30, 40, 50, 60)
 
 @pytest.fixture
 def found(tmp_path):
-    def make(size, path="kept[*]", steps=None, counts=COUNTS):
+    def make(size, path="kept[*]", steps=None, counts=COUNTS, **held):
         """The findings of a run in which each array has ``size`` bytes, and a snapshot is taken each second."""
         directory = store.create(tmp_path / "run", name="run", argv=[])
         log = Log(directory)
         for at, n in enumerate(counts):
             many = 1 if path == "series" else n
             kept = ArrayGroup(
-                path, many, (size // 4,), "float32", size * n, size * n, None, True, "(0,)", LINE
+                path, many, (size // 4,), "float32", size * n, size * n, None, True, "(0,)", LINE, **held
             )
             log.say(ev.ArraysSeen(why="time", step=steps and steps[at], count=many, groups=[kept]), after=1.0)
         log.end()
@@ -70,6 +71,43 @@ def test_without_steps_an_array_that_becomes_longer_is_called_by_its_name(found)
     [f] = found(64 * KIB, path="series")
     assert words.title(f) == "the array series grows while the program runs; it has 3.8 MiB after 6.0 s"
     assert words.fix_text(f).startswith("make series as long as it will be at the end")
+
+
+@pytest.mark.parametrize(
+    ("held", "words_of_holder"),
+    [
+        ({"holder": Holder("container", "list", count=1200)}, "a list of 1,200"),
+        ({"holder": Holder("dict", "dict", "'x'")}, "a dict under 'x'"),
+        ({"holder": Holder("dict", "OrderedDict")}, "a OrderedDict"),
+        ({"holder": Holder("object", "train.Log")}, "an object of class train.Log"),
+        ({"holder": Holder("closure")}, "a variable of a closure"),
+        ({"holder": Holder("frame", "train")}, "a local variable of train"),
+        ({"holder": Holder("unseen")}, "something that Python does not see (a cache or an object in C++)"),
+        ({"held": "a list of 40"}, "a list of 40"),  # the log of an older version
+    ],
+)
+def test_what_keeps_arrays_without_a_variable_is_in_the_title_and_the_fix(found, held, words_of_holder):
+    [f] = found(64 * KIB, path=None, steps=COUNTS, **held)
+    assert words.title(f).startswith(f"the set of arrays that {words_of_holder} keeps grows")
+    assert words.fix_text(f).startswith(f"{words_of_holder} refers to the results of this line")
+    assert contract.Finding.of(f).fix_arguments == {"holder": words_of_holder}
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"holder": Holder("trace", "Jaxpr")},
+        {"held": "what JAX keeps of a trace: a jit cache (Jaxpr)"},  # the log of an older version
+    ],
+)
+def test_arrays_that_a_jit_cache_keeps_are_to_be_passed_as_arguments(found, held):
+    [f] = found(64 * KIB, path=None, steps=COUNTS, **held)
+    assert "a jit cache" in words.title(f) and contract.Finding.of(f).fix_kind == "pass_argument"
+
+
+def test_a_list_with_jit_cache_in_its_class_name_is_no_cache_of_jax(found):
+    [f] = found(64 * KIB, path=None, steps=COUNTS, holder=Holder("object", "train.my jit cache"))
+    assert contract.Finding.of(f).fix_kind == "release"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from jaxscope.capture.live_arrays import (
     variable_paths,
 )
 from jaxscope.jax_internals.devices import device_ranges
-from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
+from jaxscope.schema.arrays import ArrayGroup, DeviceMemory, Holder
 from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame
 
@@ -275,7 +275,7 @@ class _Kinds:
         Args:
           named: the paths of the arrays to which variables lead.
           suspects: (shape, dtype, origin) of arrays that may be a leak because no variable leads to them.
-            Their group gets a description of the object that refers to them.
+            Their group gets the object that refers to them, as a Holder.
         """
         counts = self._count(named, MAX_GROUPS)
         short = counts is None
@@ -291,7 +291,7 @@ class _Kinds:
         return groups
 
     def _unnamed_groups(
-        self, counts: list[_Counted], holders: dict[UnnamedKey, str | None]
+        self, counts: list[_Counted], holders: dict[UnnamedKey, Holder | None]
     ) -> list[ArrayGroup]:
         """Return the arrays to which no variable leads, grouped by properties and by the line that created
         them. Those whose memory is counted with other arrays are in no group; their number is added to
@@ -299,8 +299,7 @@ class _Kinds:
 
         Args:
           counts: all live arrays, counted by path.
-          holders: for suspected leaks: (shape, dtype, origin) of arrays -> a description of the object that
-            refers to them.
+          holders: for suspected leaks: (shape, dtype, origin) of arrays -> the object that refers to them.
         """
         unnamed: collections.Counter[tuple[_Kind, Frame | None]] = collections.Counter()
         for counted in counts:
@@ -309,7 +308,7 @@ class _Kinds:
             if own_memory:
                 unnamed[counted.batch.kind, counted.batch.origin] += own_memory
         return [
-            _group(kind, None, n, origin, held=holders.get(unnamed_key(kind, origin)))
+            _group(kind, None, n, origin, holder=holders.get(unnamed_key(kind, origin)))
             for (kind, origin), n in unnamed.items()
         ]
 
@@ -339,10 +338,9 @@ class _Kinds:
 
     def _holders(
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
-    ) -> dict[UnnamedKey, str | None]:
-        """Return, for suspected leaks, (shape, dtype, origin) of the arrays -> a description of the object
-        that refers to them, such as ``a list of 40``; None if the search for this object failed. At most
-        MAX_SUSPECTS arrays of a leak are examined.
+    ) -> dict[UnnamedKey, Holder | None]:
+        """Return, for suspected leaks, (shape, dtype, origin) of the arrays -> the object that refers to
+        them; None if the search for this object failed. At most MAX_SUSPECTS arrays of a leak are examined.
 
         Args:
           counts: all live arrays, counted by path.
@@ -407,7 +405,7 @@ def _group(
     origin: Frame | None,
     *,
     shared: int = 0,
-    held: str | None = None,
+    holder: Holder | None = None,
 ) -> ArrayGroup:
     """Return the group of ``count`` arrays with the properties ``kind``.
 
@@ -415,7 +413,7 @@ def _group(
       path: the path of the variable that leads to the arrays; None: no variable does.
       origin: the line that created the arrays; None: unknown, or several lines did.
       shared: how many of the arrays share the memory of other arrays.
-      held: a description of the object that refers to the arrays; None: unknown.
+      holder: the object that refers to the arrays; None: unknown.
     """
     return ArrayGroup(
         path=path,
@@ -429,7 +427,7 @@ def _group(
         committed=kind.committed,
         layout=kind.layout,
         origin=origin,
-        held=held,
+        holder=holder,
     )
 
 

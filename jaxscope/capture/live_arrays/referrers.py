@@ -1,5 +1,4 @@
-"""Find which objects refer to arrays to which no variable leads, by ``gc.get_referrers``, and describe these
-objects as text.
+"""Find which objects refer to arrays to which no variable leads, by ``gc.get_referrers``.
 
 The search visits every object of the program (about 50 ms per million), so it is made only for arrays that
 may be a leak.
@@ -14,35 +13,33 @@ from typing import Any
 
 from jaxscope.capture import frames, paths
 from jaxscope.schema import libraries
+from jaxscope.schema.arrays import CLOSURE, CONTAINER, DICT, FRAME, OBJECT, TRACE, UNSEEN, Holder
 
 CONTAINERS = (list, tuple, set, frozenset, collections.deque)
 MAX_LEVELS = 2  # levels of containers that are searched upwards; each visits all objects of the program
 MAX_CONTAINERS = 20  # containers on each level that are searched further
-TRACED = "what JAX keeps of a trace: a jit cache"
-IN_C = "nothing that Python sees: a cache or an object in C++"
 
 
-def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
-    """Describe what most often refers to one of ``arrays``: ``a list of 40``, ``a dict under 'x'``, a jit
-    cache. If Python sees no object that refers to them, the description names a cache or an object in C++.
+def held_by(arrays: list[Any], ignored: Any = None) -> Holder:
+    """Return, as data, what most often refers to one of ``arrays``: a list, a dict, a cache of JAX, ...
 
     ``ignored`` is an object that does not count: jaxscope's own list of the arrays.
     """
     ids = {id(a) for a in arrays}
-    counts: collections.Counter[str] = collections.Counter()
-    containers: dict[str, Any] = {}
-    for holder in _referrers(arrays):
-        if holder is ignored:
+    counts: collections.Counter[Holder] = collections.Counter()
+    containers: dict[Holder, Any] = {}
+    for o in _referrers(arrays):
+        if o is ignored:
             continue
-        description = _description(holder, ids)
-        counts[description] += 1
-        if issubclass(type(holder), CONTAINERS):
-            containers.setdefault(description, holder)
+        holder = _holder(o, ids)
+        counts[holder] += 1
+        if holder.kind == CONTAINER:
+            containers.setdefault(holder, o)
     if not counts:
-        return IN_C
+        return Holder(UNSEEN)
     most = counts.most_common(1)[0][0]
     inside = _jax_class_around(containers[most]) if most in containers else None
-    return most if inside is None else f"{TRACED} ({inside})"
+    return most if inside is None else Holder(TRACE, inside)
 
 
 def _referrers(objects: list[Any]) -> list[Any]:
@@ -74,22 +71,23 @@ def _jax_class_around(container: Any) -> str | None:
     return None
 
 
-def _description(holder: Any, ids: set[int]) -> str:
-    """Describe ``holder``, an object that refers to arrays: ``a list of 40``, ``an object of class Trainer``,
-    ``a dict under 'x'``. ``ids`` (the ``id()`` of each array) is needed to find the key in a dict."""
-    kind = type(holder)
+def _holder(o: Any, ids: set[int]) -> Holder:
+    """Return ``o``, an object that refers to arrays, as data. ``ids`` (the ``id()`` of each array) is needed
+    to find the key in a dict."""
+    kind = type(o)
     if issubclass(kind, dict):
-        key = next((k for k, v in list(holder.items()) if id(v) in ids), None)
-        under = f" under {key!r}" if type(key) in (str, int) else ""
-        owner = _owner(holder) if type(key) is str else None
-        return f"an object of class {owner}" if owner else f"a {kind.__qualname__}{under}"
+        key = next((k for k, v in list(o.items()) if id(v) in ids), None)
+        owner = _owner(o) if type(key) is str else None
+        if owner:
+            return Holder(OBJECT, owner)
+        return Holder(DICT, kind.__qualname__, repr(key) if type(key) in (str, int) else None)
     if issubclass(kind, CellType):
-        return "a variable of a closure"
+        return Holder(CLOSURE)
     if issubclass(kind, FrameType):
-        return f"a local variable of {holder.f_code.co_qualname}"
+        return Holder(FRAME, o.f_code.co_qualname)
     if issubclass(kind, CONTAINERS):
-        return f"a {kind.__qualname__} of {len(holder):,}"
-    return f"an object of class {paths.kind_name(kind)}"
+        return Holder(CONTAINER, kind.__qualname__, count=len(o))
+    return Holder(OBJECT, paths.kind_name(kind))
 
 
 def _owner(attributes: dict[Any, Any]) -> str | None:
