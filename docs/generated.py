@@ -165,7 +165,9 @@ def _messages(folder: Path) -> None:
     ]
     for slug in sorted(found):
         page += [f"## {slug}", ""]
-        for message, hint in sorted(found[slug]):
+        written = [(m, hint) for m, hint in sorted(found[slug]) if any(map(str.isalpha, m))]
+        page += [] if written else ["The message depends on the case.", ""]
+        for message, hint in written:
             page.append(f"- {message}" + (f"\\\n  *{hint}*" if any(map(str.isalpha, hint)) else ""))
         page.append("")
     _put(folder / "messages.md", "\n".join(page))

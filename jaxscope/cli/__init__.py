@@ -163,7 +163,7 @@ def _unexpected(e: Exception, argv: Sequence[str]) -> int:
     hint = (
         f"please report it to jaxscope's maintainers, with what JAXSCOPE_DEBUG=1 jaxscope {verb} ... prints"
     )
-    _complain(JaxscopeError(f"internal error of jaxscope: {words}", hint=hint, slug="internal"), argv)
+    _complain(JaxscopeError(f"internal error: {words}", hint=hint, slug="internal"), argv)
     return USAGE
 
 

@@ -106,7 +106,7 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
         "--ir",
         choices=config.IR,
         help="which program texts (intermediate representations) of your functions to keep: stablehlo as"
-        " lowered, hlo as compiled (default: all; stats: no text, only figures; none: neither)",
+        " lowered, hlo as compiled (all, the default: both; stats: figures only; none: no texts and no figures)",
     )
     group.add_argument(
         "--step-function",
@@ -227,8 +227,7 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
         "--compare-ranks",
         action=argparse.BooleanOptionalAction,
         help="in a job of many processes (ranks), print a line as soon as ranks compile different programs,"
-        " or as soon as ranks are waiting for one that does not run the same program (default: yes, for up"
-        " to 256 ranks)",
+        " or wait for a rank that runs a different program (default: yes, for up to 256 ranks)",
     )
     group.add_argument(
         "--ranks-patience",

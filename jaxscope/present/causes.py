@@ -524,7 +524,12 @@ _CLAUSES: dict[str, Callable[[Cause], str]] = {
 
 def cause_count(kind: str, n: int) -> str:
     """Return ``n`` causes of the kind ``kind`` as text: ``2 shape changes``, ``1 new function object``."""
-    return count(n, _KINDS.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change")
+    return count(n, kind_name(kind))
+
+
+def kind_name(kind: str) -> str:
+    """Return the name of a kind of causes: ``shape change``, ``new function object``."""
+    return _KINDS.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change"
 
 
 def explanation(c: Cause) -> str:

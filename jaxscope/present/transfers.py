@@ -17,8 +17,8 @@ def long(run: Run, waited: float) -> bool:
 
 
 def waiting(waited: float) -> list[Span]:
-    """Return ``copies to the host waited 1.5 s for values`` for ``waited`` seconds."""
-    return ["copies to the host waited ", (seconds(waited), "figure"), " for values"]
+    """Return ``reading values on the host waited 1.5 s for the devices`` for ``waited`` seconds."""
+    return ["reading values on the host waited ", (seconds(waited), "figure"), " for the devices"]
 
 
 def name(t: Transfer) -> str:

@@ -17,7 +17,7 @@ from jaxscope.model.metrics import Difference
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present import differences
-from jaxscope.present.causes import explanation
+from jaxscope.present.causes import explanation, kind_name
 from jaxscope.present.escape import escape
 from jaxscope.present.runs import compiling, cut_short
 from jaxscope.present.text import Places, count, function_name, seconds, size
@@ -149,7 +149,7 @@ class _Page:
         for c in f.causes:
             where = f" of {escape(c.path, 80)}" if c.path else ""
             times = _arrow(f"{c.before}x", f"{c.after}x")
-            yield line("recompiled for ", (c.kind, "bold"), f"{where}: ", times, indent=4, hang=2)
+            yield line((kind_name(c.kind), "bold"), f"{where}: recompiled ", times, indent=4, hang=2)
         shown = self._shown(f.programs, PROGRAMS)
         for n, p in enumerate(shown, 1):
             position = f" {n} of {len(f.programs)} with differences" if len(f.programs) > 1 else ""

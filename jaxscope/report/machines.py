@@ -54,12 +54,10 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
             indent=4,
             hang=4,
         )
-        joined = (
-            f"{m.links} links a chip, {_rate(m.link, 'B/s')} each way"
-            if m.links
-            else f"NVLink {_rate(m.link, 'B/s')} each way"
-        )
-        yield line(f"{joined} · network {_rate(m.network, 'B/s')} a chip", indent=4, hang=4)
+        links = f"{m.links} links per chip" if m.links else "NVLink"
+        speed = "speed not stated" if m.link is None else f"{_rate(m.link, 'B/s')} each way"
+        network = "speed not stated" if m.network is None else f"{_rate(m.network, 'B/s')} per chip"
+        yield line(f"{links}, {speed} · network {network}", indent=4, hang=4)
         yield line((" ".join(f"{m.name}:{g}" for g in m.grids), "dim"), indent=4, hang=4)
         if sources:
             yield from _sources(m)

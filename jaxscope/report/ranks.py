@@ -43,10 +43,10 @@ def section(job: Job, places: Places) -> Iterator[Line]:
     yield line(("Ranks", "title"), f"  {count(len(job.ranks), 'process', 'processes')} of one job", hang=4)
     for group in groups[:GROUPS]:
         programs = len(group[0].seen)
-        same = ", the same in each" if len(group) > 1 and programs else ""
+        same = ", the same on these ranks" if len(group) > 1 and programs else ""
         yield line(
             (named(group, job.ranks), "name"),
-            f"  {count(programs, 'compilation')} for the devices of several processes{same}",
+            f"  {count(programs, 'program')} on devices of several processes{same}",
             indent=2,
             hang=4,
         )

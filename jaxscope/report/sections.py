@@ -244,7 +244,10 @@ def slowest_recompile(run: Run, functions: list[Function], places: Places, *, in
         return
     c = max(slow, key=lambda c: c.seconds)
     more = (
-        f"; {len(slow) - 1:,} more of them took at least a tenth of the compile time" if len(slow) > 1 else ""
+        f"; {count(len(slow) - 1, 'more recompile')} took at least a tenth of the compile time"
+        + (" each" if len(slow) > 2 else "")
+        if len(slow) > 1
+        else ""
     )
     yield line(
         ("costliest recompile outside your functions: ", "warning"),

@@ -300,7 +300,7 @@ def test_a_setting_that_is_not_the_same_is_named_before_what_it_changes_in_the_p
     programs[1] = [("a2", 8, {"stablehlo": TEXT.format("2.0")})]
     _, findings = found(tmp_path, programs, settings={1: {"precision": "default"}})
     assert [text for _, text in findings] == [
-        "rank 1 compiled a different program for a at train.py:140 than the others; first difference: "
+        "rank 1 and the others compiled different programs for a at train.py:140; first difference: "
         "the setting precision is default on rank 1, highest on the others"
     ]
 

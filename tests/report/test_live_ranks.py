@@ -257,7 +257,7 @@ def test_ranks_that_published_two_programs_of_one_function_compiled_another_prog
     groups = [ev.RankGroup([n], str(n), "step@/w/train.py:20") for n in (0, 1)]
     job.logs[0].say(ev.RanksCompiled(position=1, groups=groups))
     ((_, line),) = job.lines(3)
-    assert line == "jaxscope: JX850 rank 1 compiled a different program for step at train.py:20 than rank 0"
+    assert line == "jaxscope: JX850 rank 1 and rank 0 compiled different programs for step at train.py:20"
 
 
 def test_what_ranks_published_is_reported_only_where_not_all_of_their_logs_are_there(job):

@@ -31,7 +31,7 @@ def test_the_lines_at_which_the_program_waits_are_shown_with_count_bytes_and_sec
     log.say(copied(views=200))
     log.say(copied(line=40, text=None, via="device_get", seconds=0.2, views=0, steps=None))
     text = " ".join(page(log).split())
-    assert "Transfers copies to the host waited 1.5 s for values" in text
+    assert "Transfers reading values on the host waited 1.5 s for the devices" in text
     assert "float(loss) to the host, 200x in 200 steps, 800 B, no copy" in text
     assert "device_get to the host, 200 arrays, 800 B train.py:40" in text
     unseen = "np.asarray(x) cannot be recorded on CPU: it copies nothing, and JAX does not report it"

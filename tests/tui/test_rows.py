@@ -378,11 +378,11 @@ def waiting(path, *lines):
 def test_the_overview_says_how_long_the_program_waited_for_values_and_where_most(tmp_path):
     found = waiting(tmp_path / "two", (7, "float(loss)", 40, 1.5), (9, "print(\x1b[2Jx)", 2, 2.5))
     assert plain(overview.waited(found, Places(found))) == (
-        "copies to the host waited 4.0 s for values, 2.5 s of it in print(\\x1b[2Jx) 2x  train.py:9"
+        "reading values on the host waited 4.0 s for the devices, 2.5 s of it in print(\\x1b[2Jx) 2x  train.py:9"
     )
     one = waiting(tmp_path / "one", (7, "float(loss)", 40, 1.5))
     assert plain(overview.waited(one, Places(one))) == (
-        "copies to the host waited 1.5 s for values, in float(loss) 40x  train.py:7"
+        "reading values on the host waited 1.5 s for the devices, in float(loss) 40x  train.py:7"
     )
 
 

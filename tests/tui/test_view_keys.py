@@ -390,6 +390,17 @@ def test_a_wide_overview_shows_the_source_of_its_finding_and_why_the_latest_was_
     drive(typical, steps, size=(160, 48))
 
 
+@pytest.mark.parametrize("size", [(120, 40), (160, 48)], ids=["120x40", "160x48"])
+def test_the_overview_opens_with_the_source_lines_before_any_key(typical, size):
+    async def opened():
+        app = App(typical)
+        async with app.run_test(size=size):
+            # below the finding, and below the latest compilation
+            await until(lambda: screen(app).count("▸ 11      return w - loss(w, x)") == 2, 30.0)
+
+    asyncio.run(opened())
+
+
 def test_the_footer_has_the_text_that_a_row_has_no_room_for(typical):
     async def steps(pilot, app):
         table = app.screen.findings
@@ -957,7 +968,7 @@ def test_the_groups_of_ranks_of_a_job_are_listed_and_enter_opens_one_of_each(typ
         return listed, opened, app.screen
 
     listed, opened, last = drive(runs_to_see.of_ranks(tmp_path / "job"), steps, size=(140, 40))
-    assert "▸ ranks 0, 1, 3 " in listed and "JX850 rank 2 compiled a different program" in listed
+    assert "▸ ranks 0, 1, 3 " in listed and "JX850 rank 2 and the others compiled different programs" in listed
     assert re.search(r"rank 2 .*3 .*·+█", listed) and "enter report of the first rank" in listed
     assert "Rank 2 " in opened and "evaluate" in opened
     assert isinstance(last, frame.View), (

@@ -7,7 +7,7 @@ TEMPLATES = {
     "program-of-line": "{function} at {line}",
     "after-program": " after {program}",
     "ranks-other-program": "{ranks} compiled {program}{after}, but {others} compiled {other}",
-    "ranks-other-version": "{ranks} compiled a different program for {program}{after} than {others}",
+    "ranks-other-version": "{ranks} and {others} compiled different programs for {program}{after}",
     "ranks-differ-in": "{finding}; first difference: {difference}",
     "rank-extra-program": "{ranks} compiled {program}{after}; {others} did not",
     "rank-missing-program": "{ranks} did not compile {program}{after}; {others} did",
@@ -48,7 +48,7 @@ TEMPLATES = {
     "ranks-left-first": "{ranks} left the program while most of the others continued",
     "fix-same-on-all-ranks": (
         "make every process call the same functions, in the same order, with the same shapes and constants."
-        " Do not branch on jax.process_index(), and use no value in the code that differs between processes"
+        " Do not branch on jax.process_index(), and do not use a value that differs between  processes as a constant or a shape"
     ),
     "fix-ended-first": (
         "look at the output of rank {rank} first: the messages of the other ranks are only a consequence"
