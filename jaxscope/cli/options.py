@@ -106,7 +106,8 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
         "--ir",
         choices=config.IR,
         help="which program texts (intermediate representations) of your functions to keep: stablehlo as"
-        " lowered, hlo as compiled (all, the default: both; stats: figures only; none: no texts and no figures)",
+        " lowered, hlo as compiled (all, the default: both; stats: figures only; none: no texts and no"
+        " figures)",
     )
     group.add_argument(
         "--step-function",

@@ -48,7 +48,8 @@ TEMPLATES = {
     "ranks-left-first": "{ranks} left the program while most of the others continued",
     "fix-same-on-all-ranks": (
         "make every process call the same functions, in the same order, with the same shapes and constants."
-        " Do not branch on jax.process_index(), and do not use a value that differs between  processes as a constant or a shape"
+        " Do not branch on jax.process_index(), and do not use a value that differs between processes as a"
+        " constant or a shape"
     ),
     "fix-ended-first": (
         "look at the output of rank {rank} first: the messages of the other ranks are only a consequence"
