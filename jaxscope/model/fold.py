@@ -316,7 +316,8 @@ class Fold:
             self.lost.append(lost)
 
     def _capture_changed(self, process: Process, event: ev.CaptureChanged) -> None:
-        self.stale.append(StaleCapture(self._function(event.function), process, event))
+        known = StaleCapture(self._function(event.function), process, _without_words(event))
+        self.stale.append(known)
 
     def _capture_renewed(self, process: Process, event: ev.CaptureRenewed) -> None:
         for stale in self.stale:
@@ -445,6 +446,14 @@ def _no_texts(_: Program) -> Texts:
     from jaxscope.analysis.programs import NOTHING
 
     return NOTHING
+
+
+def _without_words(event: ev.CaptureChanged) -> ev.CaptureChanged:
+    """Return ``event`` as today's logs have it. Those of older versions have the words `` of helper`` in
+    ``where``, and ``another`` before a text that is the same as the old one."""
+    where, _, reader = event.where.partition(" of ")
+    after = event.before if event.after == f"another {event.before}" else event.after
+    return msgspec.structs.replace(event, where=where, reader=event.reader or reader or None, after=after)
 
 
 def _now(process: Process, c: Compilation) -> None:

@@ -48,6 +48,7 @@ from jaxscope.schema.events import (
     Transferred,
 )
 from jaxscope.schema.keys import Frame, Key
+from jaxscope.schema.messages import Words, message
 
 SEEN_AT_CALL, SEEN_AT_EXIT = "call", "exit"
 REACHED = {TRACE: "traced", LOWER: "lowered", COMPILE: "compiled"}
@@ -397,6 +398,21 @@ class StaleCapture(msgspec.Struct, eq=False):
     process: Process
     changed: CaptureChanged
     renewed: CaptureRenewed | None = None
+
+    @property
+    def where(self) -> Words:
+        """Return where the value was found, for a message: ``closure``, or ``global of helper`` if the
+        function ``helper``, which the watched function calls, reads it."""
+        where, reader = self.changed.where, self.changed.reader
+        return message("read-by-another", where=where, reader=reader) if reader is not None else where
+
+    @property
+    def after(self) -> Words | None:
+        """Return the new value for a message: ``2.0``, or ``another list`` if its text is the same as that of
+        the old value."""
+        after = self.changed.after
+        same_text = after is not None and after == self.changed.before
+        return message("another-value", value=after) if same_text else after
 
     @property
     def served(self) -> bool | None:

@@ -574,6 +574,9 @@ class StaleCapture(Entry):
       status: stale (the function still uses the old value); ended (a call used the old value, then a new
         trace replaced it); withdrawn (a new trace replaced it, and no call is known to have used it).
       ended_by: id of the compilation with the new trace; null: none.
+      variable: closure, global or static, as in ``where``.
+      reader: ``g`` of ``where``: the function that reads the value, if the watched function calls it; null:
+        the watched function itself, or unknown.
     """
 
     function: str
@@ -589,6 +592,8 @@ class StaleCapture(Entry):
     step: int | None
     status: str | None
     ended_by: str | None
+    variable: str
+    reader: str | None
 
 
 class Padding(Entry):

@@ -398,6 +398,9 @@ def _stale(s: StaleCapture) -> contract.StaleCapture:
     return contract.StaleCapture.copy_of(
         changed,
         function=s.function.id,
+        where=render.text(s.where),
+        after=None if s.after is None else render.text(s.after),
+        variable=changed.where,
         after_compilation=f"{s.process.id}.{changed.call}",
         seen_at=changed.site,
         status=s.status,

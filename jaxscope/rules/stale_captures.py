@@ -37,7 +37,7 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
                 "traced-with-value",
                 program=f"{name}#{number}" if number else message("a-trace"),
                 name=changed.name,
-                where=changed.where,
+                where=stale.where,
                 before=changed.before,
             ),
             compilation=compilation.id if compilation is not None else None,
@@ -70,7 +70,7 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
 def _title(stale: StaleCapture, name: str) -> Message:
     changed = stale.changed
     line = message("read-at-line", line=str(changed.read.line)) if changed.read is not None else None
-    values = {"before": changed.before, "after": changed.after}
+    values = {"before": changed.before, "after": stale.after}
     in_place = changed.how == "in place"
     change = message("contents-changed", **values) if in_place else message("value-changed", **values)
     fields: dict[str, Field] = {"function": name, "name": changed.name, "line": line, "change": change}
@@ -82,18 +82,18 @@ def _title(stale: StaleCapture, name: str) -> Message:
 def _seen(stale: StaleCapture) -> Message:
     changed = stale.changed
     if changed.seen == SEEN_AT_CALL:
-        return message("changed-at-call", after=changed.after)
+        return message("changed-at-call", after=stale.after)
     when = message("at-the-end") if changed.seen == SEEN_AT_EXIT else message("at-the-end-of-a-step")
     if changed.how == "in place":
-        return message("contents-had-changed", after=changed.after, when=when)
-    return message("value-had-changed", after=changed.after, when=when)
+        return message("contents-had-changed", after=stale.after, when=when)
+    return message("value-had-changed", after=stale.after, when=when)
 
 
 def _fix(stale: StaleCapture) -> Message:
-    name, where = stale.changed.name, stale.changed.where.partition(" ")[0]
+    name = stale.changed.name
     if stale.changed.how == "in place":
         return message("fix-pass-what-is-written-into", name=name)
-    if where == "static":
+    if stale.changed.where == "static":
         return message("fix-pass-or-make-anew", name=name)
     return message("fix-pass-as-argument", constant=name)
 

@@ -517,11 +517,11 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
       function: id of the function.
       call: number, in its process, of the call that traced the function.
       name: the value as the code writes it (``scale``, ``config['lr']``, ``self.width``).
-      where: closure, global or static (an attribute of a static argument). If a function g reads the value,
-        which the watched function calls, `` of g`` follows.
+      where: closure, global or static (an attribute of a static argument). In logs of older versions, `` of
+        g`` follows if ``reader`` is g.
       how: rebound (the name refers to another object), or in place (the contents of a NumPy array changed).
-      before, after: the value at the trace and now, as text, shortened. If the texts are equal, ``another``
-        precedes the second.
+      before, after: the value at the trace and now, as text, shortened. The texts may be equal, although the
+        values differ. In logs of older versions, ``another`` then precedes the second.
       read: the line that reads the value.
       site: the user's line at which jaxscope noticed the change: a call that used the old value if ``seen``
         is call, or the end of a step. None at exit.
@@ -530,6 +530,8 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
       calls: number of calls of the function so far; None: unknown.
       certain: True if the function certainly used the value: each execution of the function reaches the line
         that reads it, or the array is a constant of the trace.
+      reader: the function that reads the value, if the watched function calls it. None: the watched function
+        itself, a value that is ``static``, or unknown.
     """
 
     function: str = ""
@@ -545,6 +547,7 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
     step: int | None = None
     calls: int | None = None
     certain: bool = False
+    reader: str | None = None
 
 
 class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):

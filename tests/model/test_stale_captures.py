@@ -56,6 +56,28 @@ def test_a_call_that_was_served_with_the_old_value_is_an_error_at_its_line(tmp_p
 
 
 @pytest.mark.parametrize(
+    "event",
+    [
+        {"where": "global", "reader": "helper", "before": "list", "after": "list"},
+        {"where": "global of helper", "before": "list", "after": "another list"},  # of an older version
+    ],
+)
+def test_the_function_that_reads_the_value_and_an_equal_text_are_named(tmp_path, event):
+    run = run_of(tmp_path, **event)
+    [finding] = findings(run)
+    assert "it was list when traced, and is another list now" in words.title(finding)
+    assert "read rate (global of helper) as list" in words.evidence(finding.evidence[0])
+    [entry] = json_report.as_json(run)["stale_captures"]
+    assert (entry["where"], entry["variable"], entry["reader"]) == ("global of helper", "global", "helper")
+    assert (entry["before"], entry["after"]) == ("list", "another list")
+
+
+def test_an_attribute_of_a_static_argument_has_its_own_advice(tmp_path):
+    [finding] = findings(run_of(tmp_path, where="static"))
+    assert "create a new object instead of changing" in words.fix_text(finding)
+
+
+@pytest.mark.parametrize(
     ("seen", "calls", "status"),
     [("call", 8, "ended"), ("step", 8, "withdrawn"), ("step", 9, "ended"), ("step", None, "withdrawn")],
 )

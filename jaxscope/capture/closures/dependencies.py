@@ -48,8 +48,9 @@ class Found(NamedTuple):
       place: the path to the value from the traced function.
       name: the expression in the code, such as ``config['lr']``.
       where: the kind of the variable with which ``name`` begins: ``closure``, ``global`` or ``static`` (an
-        argument that stays the same from call to call). ``global of helper`` is a global that the code of
-        ``helper`` reads, a function that the traced function calls.
+        argument that stays the same from call to call).
+      reader: the function that reads the value, if the traced function calls it (``helper``). None: the
+        traced function reads it, or the value is ``static``.
       value: the present value.
       line: a line that reads the value, if possible one that every run of the traced function executes.
       certain: whether it is known that every run of the traced function reads the value in that line. False
@@ -60,6 +61,7 @@ class Found(NamedTuple):
     place: Place
     name: str
     where: str
+    reader: str | None
     value: Any
     line: Frame
     certain: bool
@@ -121,7 +123,7 @@ class _Walk:
         code = function.__code__
         reads = reads_of(function)
         self.attributes |= reads.attributes
-        inner = "" if function is self.root else f" of {function.__name__}"
+        inner = None if function is self.root else function.__name__
         for name in reads.written:
             variable = self._variable(function, place, bound, name)
             if variable is not None:
@@ -130,8 +132,8 @@ class _Walk:
             variable = self._variable(function, place, bound, name)
             if variable is not None:
                 at = Frame(code.co_filename, line, code.co_qualname)
-                where = variable[2] if variable[2] == "static" else variable[2] + inner
-                self._read(variable, name.steps, where, at, straight and function is self.root)
+                reader = None if variable[2] == "static" else inner
+                self._read(variable, name.steps, reader, at, straight and function is self.root)
 
     def _variable(
         self, function: FunctionType, place: Place, bound: dict[str, Variable], name: bytecode.Name
@@ -159,7 +161,7 @@ class _Walk:
         self,
         variable: Variable,
         steps: tuple[tuple[str, object], ...],
-        where: str,
+        reader: str | None,
         at: Frame,
         certain: bool,
     ) -> None:
@@ -171,11 +173,11 @@ class _Walk:
         Args:
           variable: the variable and its value.
           steps: (attribute or item, key) pairs.
-          where: the kind of the variable, as in ``Found.where``.
+          reader: the function that reads the value, as in ``Found.reader``.
           at: the line that reads the value.
           certain: whether every run of the traced function executes that line.
         """
-        place, name, _, value = variable
+        place, name, where, value = variable
         for how, key in steps:
             if _ends_here(value):
                 break
@@ -193,12 +195,12 @@ class _Walk:
             if type(following) is FunctionType and following is of_class(kind, str(key)):
                 if not _is_users(following):
                     break  # a library's method may read anything of the value
-                self._call(following, (*place, (how, key)), (place, name, where.partition(" ")[0], value))
+                self._call(following, (*place, (how, key)), (place, name, where, value))
                 return
             place = (*place, (how, key))
             name += f".{key}" if how == bytecode.ATTRIBUTE else f"[{key!r}]"
             value = following
-        self._leaf(Found(place, name, where, value, at, certain), 0)
+        self._leaf(Found(place, name, where, reader, value, at, certain), 0)
 
     def _call(self, function: FunctionType, place: Place, receiver: Variable) -> None:
         """Queue ``function``, a method that the code calls, so that what it reads is collected too. ``place``
@@ -226,7 +228,7 @@ class _Walk:
                 self.queue.append((inner, (*found.place, (INSIDE, None)), {}))
         call = of_class(kind, "__call__") if _belongs_to_user(kind.__module__) else MISSING
         if type(call) is FunctionType and _is_users(call):
-            here = (found.place, found.name, found.where.partition(" ")[0], value)
+            here = (found.place, found.name, found.where, value)
             self._call(call, (*found.place, (bytecode.ATTRIBUTE, "__call__")), here)
         if depth and isinstance(value, type):
             return
@@ -239,10 +241,8 @@ class _Walk:
         method = found.value
         if type(method.__func__) is FunctionType and _is_users(method.__func__):
             owner = (*found.place, (SELF, None))
-            where = found.where.partition(" ")[0]
-            self._call(
-                method.__func__, (*found.place, (INSIDE, None)), (owner, found.name, where, method.__self__)
-            )
+            receiver = (owner, found.name, found.where, method.__self__)
+            self._call(method.__func__, (*found.place, (INSIDE, None)), receiver)
 
     def _children(self, found: Found, depth: int) -> None:
         """Collect the parts of ``found``, an object that the code reads as a whole: the items of a container,

@@ -312,6 +312,8 @@ TEMPLATES = {
     "read-at-line": " (read at line {line})",
     "value-changed": "it was {before} when traced, and is {after} now",
     "contents-changed": "it contained {before} when traced, and contains {after} now",
+    "another-value": "another {value}",
+    "read-by-another": "{where} of {reader}",
     "traced-with-value": "{program} read {name} ({where}) as {before}",
     "unnamed-key": "its random key, which it makes from a fixed seed or captures,",
     "a-trace": "its trace",

@@ -125,11 +125,11 @@ def test_the_walk_follows_the_users_functions_and_ends_at_libraries():
         "def f(x): return helper(x)\n",
         space,
     )
-    found = {p.name: (p.where, p.value) for p in dependencies.walk(space["f"], {})}
+    found = {p.name: (p.where, p.reader, p.value) for p in dependencies.walk(space["f"], {})}
     assert {n for n in found if n not in ("helper", "deep")} == {
         "rate", "table['a']", "rows", "rows[0]", "rows[1]", "rows[1][0]", "rows[1][1]", "rows[1][1]['k']",
     }  # fmt: skip
-    assert found["rate"] == ("global of helper", 2.0)
+    assert found["rate"] == ("global", "helper", 2.0)
 
 
 def test_a_web_of_references_and_a_large_container_are_cut():

@@ -61,7 +61,7 @@ def test_every_way_to_change_what_a_trace_took_in_is_seen_at_the_next_call(recor
             ("f", "table", "closure", "rebound", "call"),
             ("f", "by_name['v']", "closure", "rebound", "call"),
             ("f", "config.width", "global", "rebound", "call"),
-            ("f", "depth", "global of scaled", "rebound", "call"),
+            ("f", "depth", "global", "rebound", "call"),
             ("f", "array", "closure", "in place", "call"),
         ]
     )
@@ -73,7 +73,9 @@ def test_every_way_to_change_what_a_trace_took_in_is_seen_at_the_next_call(recor
         assert e.step == 3
     values = {e.name: (e.before, e.after) for e in run.of(ev.CaptureChanged)}
     assert values["rate"] == ("2.0", "5.0") and values["config.width"] == ("3", "11")
-    assert values["table"] == ("jax.Array float32[4]", "another jax.Array float32[4]")
+    assert values["table"] == ("jax.Array float32[4]", "jax.Array float32[4]")
+    readers = {e.name: e.reader for e in run.of(ev.CaptureChanged)}
+    assert readers.pop("depth") == "scaled" and set(readers.values()) == {None}
     assert values["array"] == ("float32[4] [1, 1, 1, 1]", "float32[4] [4, 4, 4, 4]")
     certain = {e.name for e in run.of(ev.CaptureChanged) if e.certain}
     assert {"rate", "scale", "table", "by_name['v']", "config.width"} <= certain and "depth" not in certain
@@ -213,7 +215,7 @@ for _ in range(9): everything()
         ("by_nnx", "rates['b']", "global", "call"),
         ("by_eqx", "rates['c']", "global", "call"),
         ("_step", "self.k", "static", "call"),
-        ("calls_jitted", "rates['d']", "global of helper", "call"),
+        ("calls_jitted", "rates['d']", "global", "call"),
         ("under_grad", "rates['e']", "global", "call"),
         ("<lambda>", "rates['f']", "global", "call"),
         ("<lambda>", "rates['g']", "global", "call"),
