@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 from jaxscope.analysis.loop_calls import takes_chunks
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import counts_only, in_a_loop, only_loop
+from jaxscope.analysis.sample_sites import Sites
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
@@ -46,75 +48,104 @@ SHOWN = 5  # repeated blocks in the evidence of one finding
 @rule("JX202", "unrolled-loop", WARNING)
 def unrolled_loop(run: Run) -> Iterator[Finding]:
     yield from _repeated_draws(run)
-    sites = list(sample_sites.in_loops(run, TURNS))
-    yield from sites
-    loops = {f.source for f in sites}
-    # The same unrolled loop occurs in the forward and in the backward pass, and in each function that has
-    # it. All of these become one finding.
+    of_sites = list(sample_sites.in_loops(run, TURNS))
+    yield from of_sites
+    reported = {f.source for f in of_sites}
+    for line, blocks in _by_line(run):
+        sites = sample_sites.of_line(run, line) if line is not None else None
+        loop = Frame(line.file, sites.line, line.function) if line is not None and sites is not None else None
+        finding = _finding(run, line, blocks, sites) if loop is None or loop not in reported else None
+        if finding is not None:
+            yield finding
+
+
+class _Block(NamedTuple):
+    """A block of operations that a program repeats, because it was traced in a Python loop.
+
+    Attributes:
+      program: the program.
+      function: the function whose program it is.
+      repeated: the operations of the block.
+    """
+
+    program: Program
+    function: Function
+    repeated: Repeated
+
+
+def _by_line(run: Run) -> list[tuple[Frame | None, list[_Block]]]:
+    """Return (line, blocks) for each line in a loop that repeats blocks of operations. The line is None if it
+    is unknown. The same loop occurs in the forward and in the backward pass, and in each function that has
+    it. Programs that create parameters are left out (``_repeated_draws`` reports them)."""
     lines: dict[Hashable, tuple[Frame | None, list[_Block]]] = {}
     for p, f, texts in (*costliest(run), *_of_libraries(run)):
-        found = [
-            r
-            for r in (texts.stablehlo.repeated if texts.stablehlo is not None else ())
-            if (_many_turns(r) or (r.times >= FEW_TURNS and r.length >= LARGE_TURN))
-            and (not r.in_loop or _in_a_loop(run, f, r) is not None)  # else: unroll= of a scan
-            and (r.carried or _independent(run, r))
-            and not _in_library(run, f, r)
-            and (not r.grows or _in_a_loop(run, f, r) is not None)
-        ]
-        for r in found:
-            source = _line(run, f, r, found)
-            at = source.place if source is not None else (f.id, r.line)
-            lines.setdefault(at, (source, []))[1].append((p, f, r))
-    for source, every in lines.values():
-        several = [(p, f, r) for p, f, r in every if not _draws(run, p)]
-        if not several:
-            continue  # the program creates parameters: see _repeated_draws
-        several.sort(key=lambda one: (one[2].backward, -one[2].length * one[2].times))
-        (_, f, r), shares = several[0], _shares(run, several)
-        if not any(r.carried or r.length >= LARGE_TURN for _, _, r in several):
-            operations = sum(r.length * r.times for _, _, r in several if r.heavy)
-            if operations < LARGE_TURN * TURNS or all(share < SMALL_TURNS for *_, share in shares):
-                continue
-        many = any(_many_turns(other) for _, _, other in several)
-        seconds = sum(share * _seconds(run, q, g) for q, g, share in shares)
-        if not many and (all(share < MUCH for *_, share in shares) or seconds < LITTLE * total_seconds(run)):
-            continue
-        made = sample_sites.of_line(run, source) if source is not None else None
-        if (
-            made is not None
-            and source is not None
-            and Frame(source.file, made.line, source.function) in loops
-        ):
-            continue
-        others = tuple(dict.fromkeys(g.display_name for _, g, _ in several if g.id != f.id))
-        also = message("unrolled-also", functions=Names(others, MOST)) if others else None
-        yield Finding(
-            code="JX202",
-            severity=WARNING if many else NOTE,
-            certainty=LIKELY,
-            title=message(
-                "unrolled-growing-loop" if r.grows else "unrolled-loop",
-                function=f.display_name,
-                operations=r.length,
-                times=r.times,
-                also=also,
-            ),
-            function=f.id,
-            source=source,
-            evidence=[
-                *(e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)),
-                *(e for q, g, share in shares[:SHOWN] for e in _share(run, q, g, share)),
-            ],
-            fix=(
-                sample_sites.advice(made)
-                if made is not None
-                else _instead_of_unrolling(run, [other for _, _, other in several], source)
-            ),
-            seconds=seconds or None,
-            at_most=True,
-            timed=not many,
-        )
+        repeated = texts.stablehlo.repeated if texts.stablehlo is not None else ()
+        found = [r for r in repeated if _is_users_loop(run, f, r)]
+        for r in found if not _draws(run, p) else ():
+            line = _line(run, f, r, found)
+            at = line.place if line is not None else (f.id, r.line)
+            lines.setdefault(at, (line, []))[1].append(_Block(p, f, r))
+    return list(lines.values())
+
+
+def _is_users_loop(run: Run, f: Function, r: Repeated) -> bool:
+    """Return whether the block of operations ``r`` in a program of ``f`` is repeated often enough, and by a
+    Python loop that the user can write in another way."""
+    long = _many_turns(r) or (r.times >= FEW_TURNS and r.length >= LARGE_TURN)
+    if not long or not (r.carried or _independent(run, r)) or _in_library(run, f, r):
+        return False
+    # A block in a loop of the program may come from ``unroll=`` of a scan.
+    return not (r.in_loop or r.grows) or _in_a_loop(run, f, r) is not None
+
+
+def _finding(run: Run, line: Frame | None, blocks: list[_Block], sites: Sites | None) -> Finding | None:
+    """Return the finding about the loop at ``line`` that repeats ``blocks``; None if a scan would save too
+    little. ``sites``: the loop of a probabilistic model that makes sample sites there; None: there is
+    none."""
+    blocks.sort(key=lambda b: (b.repeated.backward, -b.repeated.length * b.repeated.times))
+    shares = _shares(run, blocks)
+    seconds = sum(share * _seconds(run, p, f) for p, f, share in shares)
+    many = any(_many_turns(b.repeated) for b in blocks)
+    if not _saves_enough(blocks, [share for *_, share in shares]):
+        return None
+    if not many and (all(share < MUCH for *_, share in shares) or seconds < LITTLE * total_seconds(run)):
+        return None
+    _, f, largest = blocks[0]
+    others = tuple(dict.fromkeys(b.function.display_name for b in blocks if b.function.id != f.id))
+    advice = _instead_of_unrolling(run, [b.repeated for b in blocks], line)
+    return Finding(
+        code="JX202",
+        severity=WARNING if many else NOTE,
+        certainty=LIKELY,
+        title=message(
+            "unrolled-growing-loop" if largest.grows else "unrolled-loop",
+            function=f.display_name,
+            operations=largest.length,
+            times=largest.times,
+            also=message("unrolled-also", functions=Names(others, MOST)) if others else None,
+        ),
+        function=f.id,
+        source=line,
+        evidence=[
+            *(e for b in blocks[:SHOWN] for e in _repeated(b)),
+            *(e for p, g, share in shares[:SHOWN] for e in _share(run, p, g, share)),
+        ],
+        fix=advice if sites is None else sample_sites.advice(sites),
+        seconds=seconds or None,
+        at_most=True,
+        timed=not many,
+    )
+
+
+def _saves_enough(blocks: Sequence[_Block], shares: Sequence[float]) -> bool:
+    """Return whether it is worth to write the loop that repeats ``blocks`` in another way. It is not if the
+    iterations are small and independent, unless vmap makes larger matrix products of them. ``shares`` are
+    the shares of the operations of each program that this would save."""
+    repeated = [b.repeated for b in blocks]
+    if any(r.carried or r.length >= LARGE_TURN for r in repeated):
+        return True
+    operations = sum(r.length * r.times for r in repeated if r.heavy)
+    return operations >= LARGE_TURN * TURNS and any(share >= SMALL_TURNS for share in shares)
 
 
 def _repeated_draws(run: Run) -> Iterator[Finding]:
@@ -153,9 +184,6 @@ def _of_libraries(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
     for p in run.programs.values():
         if p.function is not None and not p.function.user and p.texts:
             yield p, p.function, run.texts_of(p)
-
-
-_Block = tuple[Program, Function, Repeated]  # (program, its function, a repeated block of operations)
 
 
 def _many_turns(r: Repeated) -> bool:
@@ -219,7 +247,7 @@ def _shares(run: Run, blocks: Sequence[_Block]) -> list[tuple[Program, Function,
     1, is the fraction of the program's operations that ``jax.lax.scan`` would save if it replaced the loops.
 
     Args:
-      blocks: (program, its function, a repeated block of operations that such a loop made).
+      blocks: the blocks of operations that such loops repeat.
     """
     found = []
     for p, f in dict.fromkeys((p, f) for p, f, _ in blocks):
@@ -307,9 +335,10 @@ def _innermost(r: Repeated) -> Frame | None:
     return r.under[-1] if r.source in r.under else r.source
 
 
-def _repeated(p: Program, f: Function, r: Repeated) -> list[Evidence]:
-    text = message("repeated-block", operations=r.length, times=r.times, function=f.display_name)
-    return evidence(p, text, r.source)
+def _repeated(b: _Block) -> list[Evidence]:
+    r = b.repeated
+    text = message("repeated-block", operations=r.length, times=r.times, function=b.function.display_name)
+    return evidence(b.program, text, r.source)
 
 
 def _share(run: Run, p: Program, f: Function, share: float) -> list[Evidence]:
