@@ -145,8 +145,7 @@ def compile_for(
     wanted = machines.parse(target)
     lacking = client.missing(wanted.platform)
     if lacking is not None:
-        what, _, command = lacking.partition(": ")
-        raise UsageError(what, hint=command, slug="no-compiler")
+        raise UsageError(lacking.what, hint=lacking.command, slug="no-compiler")
     jitted = _jitted(function)
     active = session.current()
     if active is None:

@@ -203,8 +203,10 @@ def _compiler(platform: str) -> tuple[str | None, str | None]:
     """Look for the compiler for accelerators of ``platform`` (``tpu`` or ``cuda``). Return (None, a short
     description of it), or (what is missing, None)."""
     client = importlib.import_module("jaxscope.targets.client")
-    lacking: str | None = client.missing(platform)
-    return lacking, None if lacking is not None else client.compiler(platform) or "there"
+    lacking = client.missing(platform)
+    if lacking is not None:
+        return lacking.sentence, None
+    return None, client.compiler(platform) or "there"
 
 
 def _probed() -> tuple[list[Field], str | None]:

@@ -102,8 +102,7 @@ def installed(platform: str, name: str) -> None:
 
     lacking = client.missing(platform)
     if lacking is not None:
-        what, _, command = lacking.partition(": ")
-        raise UsageError(f"{name}: {what}", hint=command, slug="no-compiler")
+        raise UsageError(f"{name}: {lacking.what}", hint=lacking.command, slug="no-compiler")
 
 
 def as_options(targets: Sequence[Any]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxscope.capture import texts
 from jaxscope.log.jobs import EXHAUSTED, FAILED, MISSING, Job, Queue, Result
@@ -57,7 +57,7 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
     job = queue.job(path)
     lacking = missing(job.target.platform)
     if lacking is not None:
-        return Result(job.id, MISSING, error=lacking)
+        return Result(job.id, MISSING, error=lacking.sentence)
     started = time.monotonic()
     try:
         name = job.target.name
@@ -102,17 +102,33 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
     )
 
 
-def missing(platform: str) -> str | None:
-    """Return a sentence that says what to install to compile for ``platform``: ``the TPU compiler (libtpu) is
-    not installed: pip install 'jaxscope[tpu]'``. None if the compiler is installed. Any platform other than
-    ``tpu`` means CUDA GPUs."""
+class NotInstalled(NamedTuple):
+    """A compiler that is not installed.
+
+    Attributes:
+      what: what is not installed: ``the TPU compiler (libtpu) is not installed``.
+      command: the command that installs it: ``pip install 'jaxscope[tpu]'``.
+    """
+
+    what: str
+    command: str
+
+    @property
+    def sentence(self) -> str:
+        """Return one line of text that also has the command."""
+        return f"{self.what}: {self.command}"
+
+
+def missing(platform: str) -> NotInstalled | None:
+    """Return what to install to compile for ``platform``. None if the compiler is installed. Any platform
+    other than ``tpu`` means CUDA GPUs."""
     if platform == "tpu":
         if os.environ.get("TPU_LIBRARY_PATH") or importlib.util.find_spec("libtpu") is not None:
             return None
-        return f"the TPU compiler (libtpu) is not installed: {install('tpu')}"
+        return NotInstalled("the TPU compiler (libtpu) is not installed", install("tpu"))
     if gpus.plugin() is not None:
         return None
-    return f"the GPU compiler (JAX's CUDA plugin and nvcc) is not installed: {install('gpu')}"
+    return NotInstalled("the GPU compiler (JAX's CUDA plugin and nvcc) is not installed", install("gpu"))
 
 
 def install(extra: str) -> str:

@@ -142,7 +142,7 @@ def test_what_a_target_has_too_little_for_fits_where_the_advice_is_followed(
     target = machines.parse(AIMED[code].target)
     lacking = client.missing(target.platform)
     if lacking is not None:
-        pytest.skip(f"nothing can be compiled for {target.name}: {lacking}")
+        pytest.skip(f"nothing can be compiled for {target.name}: {lacking.sentence}")
     found = []
     for which in (0, 1):
         folder = tmp_path_factory.mktemp("aimed")

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import jaxscope
+from jaxscope.cli import targeting
+from jaxscope.errors import UsageError
 from jaxscope.targets import client
 
 
@@ -37,6 +40,21 @@ def test_one_that_is_run_from_a_clone_is_installed_from_there(monkeypatch, tmp_p
     assert client.install("tpu") == f"pip install '{clone}[tpu]'"
     installed_with(monkeypatch, "test")  # an editable install from before there was that extra
     assert client.install("tpu") == f"pip install '{clone}[tpu]'"
+
+
+@pytest.mark.parametrize(
+    ("platform", "name", "extra"), [("tpu", "v5e:1x1", "tpu"), ("cuda", "h100:1", "gpu")]
+)
+def test_an_error_has_the_command_as_its_hint(monkeypatch, platform, name, extra):
+    installed_with(monkeypatch, "tpu", "gpu")
+    monkeypatch.setattr(client.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(client.gpus, "plugin", lambda: None)
+    monkeypatch.delenv("TPU_LIBRARY_PATH", raising=False)
+    for call in (lambda: targeting.installed(platform, name), lambda: jaxscope.compile_for(name, len)):
+        with pytest.raises(UsageError) as e:
+            call()
+        assert e.value.message.endswith("is not installed")
+        assert e.value.hint == f"pip install 'jaxscope[{extra}]'"
 
 
 def test_the_extras_are_those_of_the_package():
