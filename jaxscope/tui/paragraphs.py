@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.style import Style
 from rich.text import Text
+from textual.events import Resize
+from textual.geometry import Size
 from textual.widgets import Static
 
 from jaxscope.tui.cells import Button, Part, parts
+
+Said = Sequence[Sequence[Part | Button]]  # paragraphs
 
 
 class Paragraphs(Static):
@@ -17,10 +21,25 @@ class Paragraphs(Static):
     def __init__(self, id: str | None = None, classes: str | None = None) -> None:
         super().__init__("", id=id, classes=classes, markup=False)
         self.shown: list[list[Part | Button]] = []
+        self._made_for: Callable[[Size], Said] | None = None
         self._theme = ""
 
     def say(self, *paragraphs: Sequence[Part | Button]) -> None:
         """Show ``paragraphs``. Without any text, hide the widget, unless it has the CSS class ``stays``."""
+        self._made_for = None
+        self._show(paragraphs)
+
+    def say_for_size(self, make: Callable[[Size], Said]) -> None:
+        """Show the paragraphs that ``make`` returns for the size of this widget. They are made again whenever
+        the size changes. ``make`` must return some text, because a hidden widget has no size."""
+        self._made_for = make
+        self._show(make(self.size))
+
+    def on_resize(self, event: Resize) -> None:
+        if self._made_for is not None:
+            self._show(self._made_for(self.size))
+
+    def _show(self, paragraphs: Said) -> None:
         content = [list(p) for p in paragraphs]
         self.display = any(content) or self.has_class("stays")
         if content != self.shown:

@@ -142,7 +142,7 @@ Overview #steps, #compiled {{ height: auto; }}
 .narrow #functions {{ height: 2fr; }}
 Functions.narrow #columns {{ height: 5fr; }}
 Functions.narrow #right {{ height: 3fr; }}
-Overview.short #timeline, Overview.short #right, Overview.narrow #steps {{ display: none; }}
+Overview.short #timeline, Overview.short #right {{ display: none; }}
 ProgramView.narrow #columns {{ layout: horizontal; }}
 Help, Leave, Picker, Page, Ranks {{ align: center middle; }}
 #dialog {{

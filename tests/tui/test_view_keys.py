@@ -968,7 +968,9 @@ def test_the_groups_of_ranks_of_a_job_are_listed_and_enter_opens_one_of_each(typ
         return listed, opened, app.screen
 
     listed, opened, last = drive(runs_to_see.of_ranks(tmp_path / "job"), steps, size=(140, 40))
-    assert "▸ ranks 0, 1, 3 " in listed and "JX850 rank 2 and the others compiled different programs" in listed
+    assert (
+        "▸ ranks 0, 1, 3 " in listed and "JX850 rank 2 and the others compiled different programs" in listed
+    )
     assert re.search(r"rank 2 .*3 .*·+█", listed) and "enter report of the first rank" in listed
     assert "Rank 2 " in opened and "evaluate" in opened
     assert isinstance(last, frame.View), (

@@ -130,40 +130,38 @@ def finding_id(f: Finding) -> str:
     return repr(f.identity)
 
 
-def steps(run: Run, width: int) -> list[Part]:
-    """Draw the steps of the main process as at most ``width`` characters, each for one or several steps. A
-    digit is the number of recompiles of the user's functions (``+``: more than 9), ``█`` a first compilation
-    of one, and ``·`` neither. Empty if the program counts no steps, or if ``width`` is less than 12."""
-    main = run.main
-    last = main.step if main is not None else None
-    if not last or width < 12:
-        return []
-    per = -(-(last + 1) // (width - 2))
+def last_step(run: Run) -> int:
+    """Return the number of training steps that the main process has counted so far: by ``jaxscope.step()``. 0
+    if it counts none."""
+    return (run.main.step or 0) if run.main is not None else 0
+
+
+def steps(run: Run, width: int) -> list[list[Part]]:
+    """Draw the steps of the main process as a heading and a line of at most ``width`` characters, each for
+    one or several steps. A digit is the number of recompiles of the user's functions (``+``: more than 9),
+    ``█`` a first compilation of one, and ``·`` neither. The line is empty if ``width`` is less than 12.
+
+    The program must count steps (``last_step``).
+    """
+    main, last = run.main, last_step(run)
+    per = -(-(last + 1) // max(1, width - 2))
+    each = f"per {count(per, 'step')}" if per > 1 else "by step"
+    made: list[list[Part]] = [[(f" recompiles {each}, 0 to {last:,}  █ first compilation", "dim")]]
+    if width < 12:
+        return made
     again, first = [0] * (last // per + 1), [False] * (last // per + 1)
     for f in run.functions.values():
         again_ids = {c.id for c in recompilations(f, run)} if f.user else set()
         calls = {c.id for c in recompiles(f, run)} if f.user else set()
         for c in f.compilations if f.user else ():
-            if c.step is None or c.process is not main or not 0 <= c.step <= last:
+            at = c.step
+            if at is None or c.process is not main or not 0 <= at <= last:
                 continue
-            again[c.step // per] += c.id in calls
-            first[c.step // per] |= c.id not in again_ids and c.compiled is not None
-    made: list[Part] = [" "]
+            again[at // per] += c.id in calls
+            first[at // per] |= c.id not in again_ids and c.compiled is not None
+    made.append([" "])
     for n, new in zip(again, first, strict=True):
-        made.append(
+        made[1].append(
             (str(n) if n < 10 else "+", "retrace") if n else ("█", "compile") if new else ("·", "dim")
         )
     return made
-
-
-def steps_title(run: Run, width: int) -> str:
-    main = run.main
-    last = main.step if main is not None else None
-    if not last:
-        return ""
-    per = -(-(last + 1) // max(1, width - 2))
-    return (
-        f"recompiles per {count(per, 'step')}, 0 to {last:,}  █ first compilation"
-        if per > 1
-        else f"recompiles by step, 0 to {last:,}  █ first compilation"
-    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
+from textual.geometry import Size
 from textual.widget import Widget
 
 from jaxscope.model import timeline
@@ -23,6 +25,8 @@ from jaxscope.tui.rows import overview as rows
 from jaxscope.tui.rows import program as program_rows
 from jaxscope.tui.screens.frame import View
 from jaxscope.tui.tableview import TableView
+
+Lines = list[list[Part]]
 
 
 def _none_found(run: Run, *, running: bool) -> str:
@@ -90,14 +94,14 @@ class Overview(View):
         self.latest.show(latest)
         self.latest.styles.height = "1fr" if self.narrow else max(4, min(len(latest) + 2, room // 3))
         self._advise()
-        self.call_after_refresh(self._advise)  # the height of its pane is known only then
         self._compiled()
-        width = max(20, self.query_one("#steps").size.width)
-        title = rows.steps_title(run, width)
-        below = 3 if title and not self.narrow else 1
+        with_steps = rows.last_step(run) > 0 and not self.narrow
+        below = 3 if with_steps else 1
         self.query_one("#timeline").styles.height = min(len(found) + 2, max(4, room // 3 - below)) + below
-        heading: list[Part] = [(f" {title}", "dim")]
-        self.words("steps").say(*([heading, rows.steps(run, width)] if title else []))
+        if with_steps:
+            self.words("steps").say_for_size(lambda size: rows.steps(run, size.width))
+        else:
+            self.words("steps").say()
 
     def tick(self) -> None:
         super().tick()
@@ -120,21 +124,22 @@ class Overview(View):
             self.findings.focus()
 
     def _advise(self) -> None:
-        """Show the finding under the cursor in full, because its row rarely has room for it."""
+        """Show the finding under the cursor in full, because its row rarely has room for it, and the lines of
+        the source around it."""
         f = self.findings.current
         if f is None or (self.narrow and not self.short):
             self.words("advised").say()
             return
         found = finding_rows.seen(f, self.feed.places())
-        pane = self.query_one("#advised").size
-        lines: list[list[Part]] = []
-        if not self.narrow:
-            count = source_lines.room(found, pane.width, pane.height)
-            lines = source_lines.around(self.feed.whose(f).run, f.source, count, pane.width)
-        self.words("advised").say(*found, *([[], *lines] if lines else []))
+        if self.narrow:
+            self.words("advised").say(*found)
+        else:
+            make = partial(self._with_source, found, self.feed.whose(f).run, f.source)
+            self.words("advised").say_for_size(make)
 
     def _compiled(self) -> None:
-        """Show the compilation under the cursor: its cause, its line, and a summary of its program."""
+        """Show the compilation under the cursor: its cause, its line, a summary of its program, and the lines
+        of the source around it."""
         event, run = self.latest.current, self.feed.run
         if event is None or self.narrow:
             self.words("compiled").say()
@@ -143,9 +148,15 @@ class Overview(View):
         program = run.programs.get(c.program or "")
         texts = self.feed.texts.get(program.id) if program is not None else None
         where = [(functions.where(c, self.feed.places()), "dim")]
-        self.words("compiled").say(
-            functions.reasons(run, c), where, [], program_rows.summary(run, c, program, texts)
-        )
+        facts: Lines = [functions.reasons(run, c), where, [], program_rows.summary(run, c, program, texts)]
+        self.words("compiled").say_for_size(partial(self._with_source, facts, run, c.site))
+
+    def _with_source(self, facts: Lines, run: Run, frame: Frame | None, size: Size) -> Lines:
+        """Return ``facts`` and, if there is room, the lines of the source around ``frame``. ``size`` is that
+        of the pane."""
+        count = source_lines.room(facts, size.width, size.height)
+        lines = source_lines.around(run, frame, count, size.width)
+        return [*facts, [], *lines] if lines else facts
 
     def _draw_axis(self) -> None:
         self.lanes.columns = tuple(lanes.columns(self.axis or lanes.Axis(self.feed.run.seconds or 0.0)))
