@@ -386,6 +386,29 @@ def test_the_overview_says_how_long_the_program_waited_for_values_and_where_most
     )
 
 
+@pytest.mark.parametrize("counted", ["by marks", "by calls"])
+def test_steps_are_shown_however_the_program_counts_them(tmp_path, counted):
+    run = store.create(tmp_path / "run")
+    log = written.Log(run)
+    step = written.function("train_step")
+    log.say(step)
+    if counted == "by calls":
+        log.say(ev.Watched(function=step.function, step=True))
+        log.say(ev.Called(function=step.function, count=1))
+    log.compiled(step, written.key(written.leaf("x", 32)), step=None if counted == "by marks" else 1)
+    if counted == "by marks":
+        log.say(ev.Step(index=10))
+    log.compiled(step, written.key(written.leaf("x", 31)), step=11)
+    log.say(ev.Step(index=40) if counted == "by marks" else ev.Called(function=step.function, count=40))
+    log.end()
+    found = load(run)
+    header = chrome.header(found, run, "exited", paused=False, width=120)
+    assert "  step 40  " in plain(header)
+    heading, line = map(plain, overview.steps(found, 80))
+    assert heading == " recompiles by step, 0 to 40  █ first compilation"
+    assert line == " ·█·········1" + 29 * "·"
+
+
 def test_the_overview_is_silent_where_nothing_worth_a_word_was_waited_for(tmp_path):
     for n, lines in enumerate(([], [(7, "float(x)", 40, None)], [(7, "float(x)", 40, 0.001)])):
         found = waiting(tmp_path / str(n), *lines)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from jaxscope.log.store import RunDir
-from jaxscope.model import causes
+from jaxscope.model import causes, transfers
 from jaxscope.model.run import Run
 from jaxscope.present.runs import ending, gaps, title
 from jaxscope.present.text import count, seconds
@@ -45,9 +45,9 @@ def header(
     else:
         how, bad = ending(run, directory)
         made += [(f"✖ {how}", "error") if bad else (f"✓ {how}", "good"), f"  {total}"]
-    steps = [p.step for p in run.processes.values() if p.step is not None]
-    if steps:
-        made.append(f"  step {max(steps):,}")
+    step = max((transfers.steps(run, p) or 0 for p in run.processes.values()), default=0)
+    if step:
+        made.append(f"  step {step:,}")
     users = [f for f in run.functions.values() if f.user and f.compilations]
     again = recompiles(run)
     made += ["  ", (f"▲ {count(again, 'recompile')}", "retrace") if again else ("no recompiles", "dim")]

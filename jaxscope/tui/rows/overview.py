@@ -10,6 +10,8 @@ from jaxscope.model.causes import recompilations, recompiles
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.step_time import step_seconds
+from jaxscope.model.steps import Steps
+from jaxscope.model.transfers import steps as steps_of
 from jaxscope.model.transfers import waits
 from jaxscope.present import line_times as words_of_lines
 from jaxscope.present.findings import headline, mark
@@ -20,6 +22,7 @@ from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.present.transfers import long, name, waiting
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.line_times import COMPILING
+from jaxscope.schema.steps import Either
 from jaxscope.tui.cells import Column, Part
 from jaxscope.tui.rows.findings import COST
 
@@ -131,9 +134,9 @@ def finding_id(f: Finding) -> str:
 
 
 def last_step(run: Run) -> int:
-    """Return the number of training steps that the main process has counted so far: by ``jaxscope.step()``. 0
-    if it counts none."""
-    return (run.main.step or 0) if run.main is not None else 0
+    """Return the number of training steps that the main process has counted so far: by ``jaxscope.step()``,
+    or by calls of a watched function. 0 if it counts none."""
+    return (steps_of(run, run.main) or 0) if run.main is not None else 0
 
 
 def steps(run: Run, width: int) -> list[list[Part]]:
@@ -150,11 +153,13 @@ def steps(run: Run, width: int) -> list[list[Part]]:
     if width < 12:
         return made
     again, first = [0] * (last // per + 1), [False] * (last // per + 1)
+    found = Steps(run)
     for f in run.functions.values():
         again_ids = {c.id for c in recompilations(f, run)} if f.user else set()
         calls = {c.id for c in recompiles(f, run)} if f.user else set()
         for c in f.compilations if f.user else ():
-            at = c.step
+            step = found.of(c)
+            at = step.least if isinstance(step, Either) else step
             if at is None or c.process is not main or not 0 <= at <= last:
                 continue
             again[at // per] += c.id in calls
