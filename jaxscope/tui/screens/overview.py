@@ -147,7 +147,7 @@ class Overview(View):
         c = event.compilation
         program = run.programs.get(c.program or "")
         texts = self.feed.texts.get(program.id) if program is not None else None
-        where = [(functions.where(c, self.feed.places()), "dim")]
+        where: list[Part] = [(functions.where(c, self.feed.places()), "dim")]
         facts: Lines = [functions.reasons(run, c), where, [], program_rows.summary(run, c, program, texts)]
         self.words("compiled").say_for_size(partial(self._with_source, facts, run, c.site))
 
