@@ -19,6 +19,7 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
 from jaxscope.rules import functions, library_calls, loop_calls, outside_jit
+from jaxscope.rules.outside_jit import Advice
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
 from jaxscope.schema.keys import Frame
@@ -224,18 +225,12 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
             continue  # the loop that takes the rows one by one has its own finding
         if _is_inevitable(run, p, called):
             continue
-        why, fix, cost = outside_jit.what_to_do(
-            run, p, compiled[loop] if loop is not None else len(p.compilations)
-        )
-        if fix is None:
+        several = compiled[loop] if loop is not None else len(p.compilations)
+        advice = outside_jit.what_to_do(run, p, several)
+        of_sizes = advice.reason in (outside_jit.SIZES, outside_jit.PARAMETERS, None)
+        if p.again and of_sizes and _beside_a_resized_function(run, p, advice.seconds, resized):
             continue
-        if (
-            p.again
-            and why in (outside_jit.SIZES, outside_jit.PARAMETERS, None)
-            and _beside_a_resized_function(run, p, cost, resized)
-        ):
-            continue
-        if (line := _avoidable(run, p, why, fix, cost, total)) is not None:
+        if (line := _avoidable(run, p, advice, total)) is not None:
             yield line
 
 
@@ -254,19 +249,14 @@ def _is_inevitable(run: Run, p: Payer, called: Collection[tuple[str, int]]) -> b
     return p.library in PLACING and jit_decorators.calls(source, n, PLACES)
 
 
-def _avoidable(
-    run: Run, p: Payer, why: Message | None, fix: Fix, cost: float, total: float
-) -> Avoidable | None:
+def _avoidable(run: Run, p: Payer, advice: Advice, total: float) -> Avoidable | None:
     """Return the line ``p`` with its finding, which is a warning if the line recompiles at least BARRAGE
-    times, or functions that a library jits at least PROGRAMS times; else a note. Return None if the line
-    creates parameters, and jit gains nothing.
-
-    Args:
-      why: why the operations are compiled again; None: they are not, or the reason is unknown.
-      fix: the advice for the line.
-      cost: seconds that the advice saves.
-      total: seconds of all compilations of the run.
-    """
+    times, or functions that a library jits at least PROGRAMS times; else a note. Return None if there is no
+    advice, or if the line creates parameters, and jit gains nothing. ``total`` is the seconds of all
+    compilations of the run."""
+    if advice.fix is None:
+        return None
+    cost = advice.seconds
     initializes = not p.again and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
     creates = outside_jit.creates(run, p)
     if creates or initializes:
@@ -276,9 +266,9 @@ def _avoidable(
         if 2 * others < sum(c.seconds for c in p.compilations):
             return None
         cost = min(cost, others)
-    again = _repeats(p, why if not _after_clearings(run, [p]) else None)
+    again = _repeats(p, advice.reason if not _after_clearings(run, [p]) else None)
     title = message("compiled-outside-jit", lines="one line", again=again, **_compiled([p]))
-    fix = _with_conditions(run, p, fix, initializes, creates)
+    fix = _with_conditions(run, p, advice.fix, initializes, creates)
     serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
     enough = SHARE * total * SOME if len(p.compilations) >= BARRAGE else SHARE * total
     if creates or not p.again:  # these seconds are spent once, for example to look at the results

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from jaxscope.analysis import growing_lists, jit_decorators, line_names
 from jaxscope.analysis.causes import SHAPES
@@ -75,68 +76,144 @@ def creates(run: Run, p: Payer) -> bool:
     return 4 * sum(library_calls.draws(c.function) for c in p.compilations) >= len(p.compilations)
 
 
-def what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix | None, float]:
-    """Return what to do about the line ``p``, which makes JAX compile operations outside jit: (why the
-    operations are compiled again, the advice, the seconds that it saves). The reason is None if nothing is
-    compiled again, or if it is unknown. The advice is None if nothing is known to help.
+class Advice(NamedTuple):
+    """What to do about a line that makes JAX compile operations outside jit.
 
-    ``compiled`` is the number of compilations of all lines of the loop in which the line is, or of the line
-    alone if it is in no loop.
+    Attributes:
+      reason: why the operations are compiled again; None: nothing is compiled again, or it is unknown.
+      fix: the advice; None: nothing is known to help.
+      seconds: the seconds of compiling that it saves.
     """
-    jax = p.library is None or p.library in JAX_ROOTS
-    again = sum(c.seconds for c in p.again)
+
+    reason: Message | None = None
+    fix: Fix | None = None
+    seconds: float = 0.0
+
+
+class _Line:
+    """A line that makes JAX compile operations outside jit, with what the advice depends on.
+
+    Attributes:
+      payer: the line and its compilations.
+      of_jax: whether these are functions of JAX, and not of another library.
+      repeat_seconds: the seconds of the recompiles.
+      all_seconds: the seconds of all compilations; 0 if they are too few for one program to save much.
+      decisive: the recompiles, without those of operations that belong to another recompile.
+      created: those of ``decisive`` for which a function or object was created again.
+      anew: whether these are at least half of ``decisive``.
+      changing: whether the line recompiles because sizes of arrays change.
+      jitted: the line's call written under jit; None: it cannot be.
+    """
+
+    def __init__(self, run: Run, p: Payer, compiled: int) -> None:
+        self.payer = p
+        self.of_jax = p.library is None or p.library in JAX_ROOTS
+        self.repeat_seconds = sum(c.seconds for c in p.again)
+        self.all_seconds = p.seconds if compiled >= SEVERAL else 0.0
+        self.decisive = library_calls.whole_programs(p.again)
+        self.created = [c for c in self.decisive if causes.created_again(run, c)]
+        self.anew = 2 * len(self.created) >= len(self.decisive) > 0
+        self.changing = not self.anew and payers.sizes_change(run, p)
+        of_equinox = library_calls.makes_equinox_modules(run, p.library)
+        source, n = sources.of(run)(p.line.file), p.line.line
+        jitted = jit_decorators.advice(source, n, p.library, of_equinox=of_equinox)
+        # If the call is jitted already, the operations are in its arguments.
+        self.jitted = jitted if jitted is not None and not _is_jitted(run, p.line, jitted) else None
+
+
+def what_to_do(run: Run, p: Payer, compiled: int) -> Advice:
+    """Return what to do about the line ``p``, which makes JAX compile operations outside jit. ``compiled`` is
+    the number of compilations of all lines of the loop in which the line is, or of the line alone if it is in
+    no loop."""
+    line = _Line(run, p, compiled)
+    found = _iterated_array(run, line) or _changed_argument(run, line)
+    if found is not None:
+        return found
+    if line.of_jax:
+        return _body_or_sizes(run, line) or _jit_the_call(run, line)
+    of_objects = _created_anew(run, line)
+    if of_objects is not None:
+        return of_objects
+    return _jit_the_call(run, line) if p.library in TRACED_WHOLE else _for_library(run, line)
+
+
+def _iterated_array(run: Run, line: _Line) -> Advice | None:
+    """Return the advice for a line that iterates over a JAX array, if this is most of what it compiles."""
+    p = line.payer
     unstacked = [c for c in p.compilations if c.function.seen.name == ITERATED]
-    decisive = library_calls.whole_programs(p.again)
-    created = [c for c in decisive if causes.created_again(run, c)]
-    anew = 2 * len(created) >= len(decisive) > 0
-    paths = [path for c in created if (path := causes.of(run, c)[0].path) is not None and path[0] != "_"]
-    objects = paths if anew else []  # without private objects of the library
-    changing = not anew and payers.sizes_change(run, p)
-    source, n = sources.of(run)(p.line.file), p.line.line
+    if not unstacked or _is_transformed(run, p.line):
+        return None
     # Under vmap, a traced function iterates, not the line. Under a gradient, NumPy cannot convert the array.
-    traced = jit_decorators.calls(source, n, TRANSFORMS)
-    if unstacked and _is_transformed(run, p.line):
-        unstacked = []
-    iterates = not traced or _iterated(run, p, unstacked) is not None
-    if unstacked and iterates and _rows(unstacked) >= ROWS * (len(p.compilations) - len(unstacked)):
-        why = SIZES if changing else None
-        return why, _instead_of_iterating(run, p, unstacked), sum(c.seconds for c in unstacked)
-    if (group := _of_one_cause(run, p.again)) is not None and 2 * len(group.compilations) >= len(decisive):
-        first = recompiles.group_of(
-            run, group.compilations[:1], group.causes[:1]
-        )  # later ones may follow from the first
-        fix = recompiles.as_passed(run, first, recompiles.advice(first))
-        return message("because-of-cause", cause=first.cause), fix, again
-    at_once = p.seconds if compiled >= SEVERAL else 0.0
-    of_equinox = library_calls.makes_equinox_modules(run, p.library)
-    jitted = jit_decorators.advice(source, n, p.library, of_equinox=of_equinox)
-    if jitted is not None and _is_jitted(run, p.line, jitted):
-        jitted = None  # the operations are in the arguments of the call
-    if jax and anew:
+    if _calls(run, p, TRANSFORMS) and _iterated(run, p, unstacked) is None:
+        return None
+    if _rows(unstacked) < ROWS * (len(p.compilations) - len(unstacked)):
+        return None
+    fix = _instead_of_iterating(run, p, unstacked)
+    return Advice(SIZES if line.changing else None, fix, sum(c.seconds for c in unstacked))
+
+
+def _changed_argument(run: Run, line: _Line) -> Advice | None:
+    """Return the advice for a line most of whose recompiles have one cause, a change of an argument."""
+    group = _of_one_cause(run, line.payer.again)
+    if group is None or 2 * len(group.compilations) < len(line.decisive):
+        return None
+    # Later ones may follow from the first.
+    first = recompiles.group_of(run, group.compilations[:1], group.causes[:1])
+    fix = recompiles.as_passed(run, first, recompiles.advice(first))
+    return Advice(message("because-of-cause", cause=first.cause), fix, line.repeat_seconds)
+
+
+def _body_or_sizes(run: Run, line: _Line) -> Advice | None:
+    """Return the advice for a line that compiles functions of JAX again, because it defines the body of a
+    loop anew, or because sizes or parameters change."""
+    p = line.payer
+    if line.anew:
         where = None if p.line.function == "<module>" else p.line.function.replace(".<locals>", "")
         is_method = "." in p.line.function.rpartition("<locals>.")[2]
         method = message("self-static") if is_method else None
         words = message("fix-jit-around-body", function=where or message("function-around"), method=method)
-        return BODIES, Fix(words, "jit"), again
-    if jax and changing and not p.within:
-        return SIZES, _one_size(run, p), again
-    if jax and not p.within and _other_parameters(run, p):
-        return PARAMETERS, Fix(message("fix-one-size-or-numpy"), "pad"), again
-    if anew and not jax and payers.repeated_by_library(run, p):
-        inside = message("because-library-makes-anew", library=p.library)
-        return (inside, *library_calls.cache_programs(run, p))
-    if objects and not jax:
-        return MADE, _make_once(run, p, created, objects[-1]), again
-    if jax or p.library in TRACED_WHOLE:
+        return Advice(BODIES, Fix(words, "jit"), line.repeat_seconds)
+    if line.changing and not p.within:
+        return Advice(SIZES, _one_size(run, p), line.repeat_seconds)
+    if not p.within and _other_parameters(run, p):
+        return Advice(PARAMETERS, Fix(message("fix-one-size-or-numpy"), "pad"), line.repeat_seconds)
+    return None
+
+
+def _created_anew(run: Run, line: _Line) -> Advice | None:
+    """Return the advice for a line that calls a library with a new object each time, such as a solver, or
+    whose library creates one in each call."""
+    p = line.payer
+    if not line.anew:
+        return None
+    if payers.repeated_by_library(run, p):
+        fix, seconds = library_calls.cache_programs(run, p)
+        return Advice(message("because-library-makes-anew", library=p.library), fix, seconds)
+    paths = (causes.of(run, c)[0].path for c in line.created)
+    objects = [path for path in paths if path is not None and path[0] != "_"]  # none that the library hides
+    if not objects:
+        return None
+    return Advice(MADE, _make_once(run, p, line.created, objects[-1]), line.repeat_seconds)
+
+
+def _jit_the_call(run: Run, line: _Line) -> Advice:
+    """Return the advice to jit what the line calls, or the user's function around it."""
+    p, jitted = line.payer, line.jitted
+    if p.within and not line.of_jax and not (jitted is not None and jitted.checked):
         # Other sizes may be those of the layers that one call makes.
-        why = BODIES if anew and not p.within else None
-        if p.within and not jax and not (jitted is not None and jitted.checked):
-            several = changing and len(p.again) >= MORE_THAN_LAYERS * len({c.function.id for c in p.again})
-            pad = message("and-pad-arguments") if several else None
-            words = message("fix-jit-through-library", how=_as_in(jitted), pad=pad)
-            return SIZES if several else None, Fix(words, "jit"), again if several else at_once
-        return why, Fix(_jit(run, p, jitted), "jit"), at_once
-    return _for_library(run, p, jitted, (anew, changing), again, at_once)
+        functions = len({c.function.id for c in p.again})
+        several = line.changing and len(p.again) >= MORE_THAN_LAYERS * functions
+        pad = message("and-pad-arguments") if several else None
+        words = message("fix-jit-through-library", how=_as_in(jitted), pad=pad)
+        seconds = line.repeat_seconds if several else line.all_seconds
+        return Advice(SIZES if several else None, Fix(words, "jit"), seconds)
+    reason = BODIES if line.anew and not p.within else None
+    return Advice(reason, Fix(_jit(run, p, jitted), "jit"), line.all_seconds)
+
+
+def _calls(run: Run, p: Payer, names: frozenset[str]) -> bool:
+    """Return whether the line of ``p`` calls a function or a method with one of ``names``."""
+    return jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, names)
 
 
 def _is_jitted(run: Run, line: Frame, jitted: jit_decorators.Jitted) -> bool:
@@ -327,63 +404,56 @@ def _method_called(run: Run, p: Payer) -> tuple[Field, Field]:
     return call.func.value.id, ast.unparse(call.func)
 
 
-def _for_library(
-    run: Run,
-    p: Payer,
-    jitted: jit_decorators.Jitted | None,
-    anew_or_changing: tuple[bool, bool],
-    repeat_seconds: float,
-    all_seconds: float,
-) -> tuple[Message | None, Fix | None, float]:
-    """Return what to do about the line of ``p``, which makes JAX compile operations outside jit by calling a
-    library that jit cannot trace as a whole. The result is that of ``what_to_do``.
-
-    Args:
-      jitted: the line's call written under jit; None: it cannot be.
-      anew_or_changing: whether the line recompiles because functions are made anew, and because sizes change.
-      repeat_seconds: the seconds of its recompiles.
-      all_seconds: the seconds of all its compilations; 0 if they are too few for one program to save much.
-    """
-    anew, changing = anew_or_changing
-    at = sources.of(run)(p.line.file), p.line.line
-    if p.library in MAKES_ANEW and jit_decorators.calls(*at, TRACES):
-        why = SIZES if changing else None
-        return why, Fix(message("fix-trace-draws"), "jit"), all_seconds or repeat_seconds
-    if p.library in MAKES_ANEW and (anew or changing):
-        if not changing:
-            repeat_seconds = sum(c.seconds for c in _like_earlier_ones(run, p))
-        if not repeat_seconds:
-            return None, None, 0.0  # each call runs another model
-        padded = message("fix-pad-first") if changing else None
-        words = message("fix-jit-around-run", first=padded, library=p.library)
-        return SIZES if changing else MADE, Fix(words, "jit"), repeat_seconds
+def _for_library(run: Run, line: _Line) -> Advice:
+    """Return the advice for a line that calls a library that jit cannot trace as a whole."""
+    p, reason = line.payer, SIZES if line.changing else None
+    if p.library in MAKES_ANEW and _calls(run, p, TRACES):
+        fix = Fix(message("fix-trace-draws"), "jit")
+        return Advice(reason, fix, line.all_seconds or line.repeat_seconds)
+    if p.library in MAKES_ANEW and (line.anew or line.changing):
+        return _new_runs(run, line)
     called = _called_back(p) if p.library in PLAIN else None
     if called is not None:
-        pad = message("and-pad-inside") if changing else None
+        pad = message("and-pad-inside") if line.changing else None
         words = message("fix-jit-called-back", library=p.library, function=called, pad=pad)
-        return SIZES if changing else None, Fix(words, "jit"), repeat_seconds if p.again else all_seconds
-    if changing and p.library in COMPUTING_ROOTS:
-        return SIZES, Fix(message("fix-one-size-for-library", library=p.library), "pad"), repeat_seconds
-    if p.library in COMPUTING_ROOTS and jit_decorators.calls(
-        sources.of(run)(p.line.file), p.line.line, STEPS
-    ):
-        return (
-            MADE if anew else None,
-            Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"),
-            all_seconds,
-        )
-    if anew:
+        return Advice(reason, Fix(words, "jit"), line.repeat_seconds if p.again else line.all_seconds)
+    if line.changing and p.library in COMPUTING_ROOTS:
+        words = message("fix-one-size-for-library", library=p.library)
+        return Advice(SIZES, Fix(words, "pad"), line.repeat_seconds)
+    of_method = message("fix-jit-method", how=_as_in(line.jitted), library=p.library)
+    if p.library in COMPUTING_ROOTS and _calls(run, p, STEPS):
+        return Advice(MADE if line.anew else None, Fix(of_method, "jit"), line.all_seconds)
+    if line.anew:
         object, call = _method_called(run, p)
         words = message("fix-make-once", object=object, call=call, library=p.library)
-        return MADE, Fix(words, "make_once"), repeat_seconds
+        return Advice(MADE, Fix(words, "make_once"), line.repeat_seconds)
     if p.library in WRAPPER_ROOTS:
-        return None, None, 0.0
+        return Advice()
     if not library_calls.computes(run, p.library):
-        return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), all_seconds
-    if not jit_decorators.calls_a_function(sources.of(run)(p.line.file), p.line.line):
-        return None, None, 0.0  # the line creates an object of the library, or computes an attribute of one
-    if library_calls.jits_itself(p):
-        return None, None, 0.0  # the library jits its functions itself, and calls them from Python code
-    if jitted is not None and library_calls.reads_values(run, p.line, jitted):
-        return None, None, 0.0  # jit cannot trace a function that reads values
-    return None, Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"), all_seconds
+        return Advice(None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), line.all_seconds)
+    return Advice(None, Fix(of_method, "jit"), line.all_seconds) if _can_be_jitted(run, line) else Advice()
+
+
+def _new_runs(run: Run, line: _Line) -> Advice:
+    """Return the advice for a line that starts a library's run again and again. In each run, the library
+    defines new functions, even if its object is the same."""
+    p = line.payer
+    seconds = line.repeat_seconds
+    if not line.changing:
+        seconds = sum(c.seconds for c in _like_earlier_ones(run, p))
+    if not seconds:
+        return Advice()  # each call runs another model
+    padded = message("fix-pad-first") if line.changing else None
+    words = message("fix-jit-around-run", first=padded, library=p.library)
+    return Advice(SIZES if line.changing else MADE, Fix(words, "jit"), seconds)
+
+
+def _can_be_jitted(run: Run, line: _Line) -> bool:
+    """Return whether jit may be able to trace the function of a library that the line calls."""
+    p = line.payer
+    # Else the line creates an object of the library, or computes an attribute of one.
+    calls = jit_decorators.calls_a_function(sources.of(run)(p.line.file), p.line.line)
+    if not calls or library_calls.jits_itself(p):
+        return False
+    reads = line.jitted is not None and library_calls.reads_values(run, p.line, line.jitted)
+    return not reads  # jit cannot trace a function that reads values
