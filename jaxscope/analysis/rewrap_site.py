@@ -19,7 +19,7 @@ import sys
 import warnings
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 WRAP = frozenset(
@@ -239,6 +239,30 @@ def in_a_loop(source: str | None, line: int) -> bool:
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, SCOPES)), default=0)
     return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in around)
+
+
+def hands_over(source: str | None, line: int, name: str) -> bool:
+    """Return whether the code at ``line`` passes the function ``name`` to another function, which may call it
+    any number of times (``map(name, xs)``), and does not call it itself."""
+    found = syntax(source)
+    calls = [c for n in (found.calls if found is not None else ()) for c in found.calls[n] if spans(c, line)]
+    passed = (part for c in calls for part in (*c.args, *(k.value for k in c.keywords)))
+    return any(last_name(part) == name for part in passed) and not _calls(calls, name)
+
+
+def is_task(source: str | None, line: int, name: str, caller: str | None, called_at: int) -> bool:
+    """Return whether ``line`` of ``source`` is in the coroutine ``name``, and the line ``called_at`` of
+    ``caller`` (the text of the file of the next outer frame) does not call it, so that an event loop runs
+    it as a task."""
+    around = _blocks(source, line)
+    coroutine = any(isinstance(n, ast.AsyncFunctionDef) and n.name == name for n in around)
+    found = syntax(caller)
+    calls = [c for n in (found.calls if found is not None else ()) for c in found.calls[n]]
+    return coroutine and not _calls([c for c in calls if spans(c, called_at)], name)
+
+
+def _calls(calls: Iterable[ast.Call], name: str) -> bool:
+    return any(last_name(c.func) == name for c in calls)
 
 
 def only_loop(source: str | None, name: str, begins: int) -> int | None:

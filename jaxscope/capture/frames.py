@@ -18,7 +18,7 @@ from types import FrameType, TracebackType
 from jaxscope.jax_internals.frame_reading import module_of as module_of
 from jaxscope.jax_internals.frame_reading import root as root
 from jaxscope.jax_internals.frame_reading import walk as walk
-from jaxscope.jax_internals.names import TRIMS_TRACEBACKS
+from jaxscope.jax_internals.names import TREE_MODULES, TRIMS_TRACEBACKS
 from jaxscope.schema.file_owner import GENERATED, GLUE, Standing, standing_of, standings
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import DECORATOR_ROOTS, JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
@@ -206,7 +206,8 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
     outermost one counts.
 
     If no line called such a library, return (0, the name of the installed package that the innermost line
-    called). The name is None if this line called none.
+    called). The name is None if this line called none. Where ``jax.tree.map`` or NumPy (``np.vectorize``)
+    calls a function of the user, as a loop would, the lines further in count.
 
     Args:
       frame: the innermost frame of the stack.
@@ -217,10 +218,10 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
     # For hk.transform(f), it is the line that called the transformed function, and not a line in f.
     own = set(users(walk(frame)))
     found: tuple[int, str | None] = (0, None)
-    n, library, installed = 0, None, None
+    n, library, installed, applies = 0, None, None, False
     for f in walk(frame):
         if f in own:
-            if library is not None:
+            if library is not None and not (n and applies):
                 found = (n, library)
             elif n == 0:
                 found = (0, installed)
@@ -233,4 +234,5 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
             name = root(module_of(f))
             library = name if name in _skipped and name not in _RUN_WHAT_THEY_GET else None
             installed = name if standing(f) == Standing.INSTALLED else None
+            applies = name == "numpy" or module_of(f) in TREE_MODULES
     return found

@@ -51,6 +51,9 @@ CALLBACK_FRAMES = frozenset(name for name, via in TRANSFER_FRAMES.items() if via
 COPY_METHODS = ("_to_np_array_did_copy", "_single_device_array_to_np_array_did_copy")
 ITEM = "item"  # on CPU NumPy asks for the buffer here, too, so that only replacing the method shows it
 
+# The modules of JAX's functions that apply a function to each leaf of a pytree
+TREE_MODULES = frozenset({"jax._src.tree", "jax._src.tree_util"})
+
 # The function of JAX that runs a jitted call which is not on the fast path
 CALL_FRAME = CallFrame.function
 # The functions of JAX that copy arrays to devices

@@ -16,7 +16,14 @@ import msgspec
 
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import functions_called
-from jaxscope.analysis.rewrap_site import depends_on_a_condition, in_a_loop, loop_around, reached_now_and_then
+from jaxscope.analysis.rewrap_site import (
+    depends_on_a_condition,
+    hands_over,
+    in_a_loop,
+    is_task,
+    loop_around,
+    reached_now_and_then,
+)
 from jaxscope.model import causes, sources
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -176,8 +183,9 @@ def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: li
 
 def ran_once(run: Run, c: Compilation) -> bool:
     """Return whether the user's lines that led to ``c`` run only once in the program: the outermost line is
-    at the top level of a module, and no line is in a loop or in a recursive function. False if the lines or
-    their source are unknown."""
+    at the top level of a module, no line is in a loop, in a recursive function or in a task of an event loop,
+    and none passes the next function to another one, such as ``map``. False if the lines or their source are
+    unknown."""
     if c.missed is None or c.site is None:
         return False
     lines = c.lines[c.missed.into_library or 0 :]
@@ -188,7 +196,14 @@ def ran_once(run: Run, c: Compilation) -> bool:
     ):
         return False
     text = sources.of(run)
-    return all((source := text(f.file)) is not None and not in_a_loop(source, f.line) for f in lines)
+    if not all((source := text(f.file)) is not None and not in_a_loop(source, f.line) for f in lines):
+        return False
+    return not any(
+        hands_over(text(outer.file), outer.line, name)
+        or is_task(text(inner.file), inner.line, name, text(outer.file), outer.line)
+        for inner, outer in itertools.pairwise(lines)
+        for name in [inner.function.rpartition(".")[2]]
+    )
 
 
 def repeated_by_library(run: Run, p: Payer) -> bool:

@@ -213,3 +213,25 @@ def test_a_loop_that_waits_on_purpose_before_it_reads_a_value(loop, waits):
     source = "y = f(x).block_until_ready()\nfor x in data:\n" + loop
     line = next(n for n, text in enumerate(source.split("\n"), 1) if "float" in text)
     assert rewrap_site.waits_before(source, line) is waits
+
+
+@pytest.mark.parametrize(
+    ("line", "handed_over"),
+    [
+        ("list(map(fit, xs))", True),
+        ("np.vectorize(fit)(xs)", True),
+        ("pool.map(f=fit, xs=xs)", True),
+        ("fit(xs)", False),
+        ("run(fit, fit(xs))", False),  # it is called, too
+        ("print(xs)", False),
+    ],
+)
+def test_a_function_that_is_passed_on_may_run_many_times(line, handed_over):
+    assert rewrap_site.hands_over(f"x = 1\n{line}\n", 2, "fit") is handed_over
+
+
+def test_a_coroutine_that_its_caller_does_not_call_is_a_task():
+    source = "async def fit():\n    return 1\nasync def main():\n    await fit()\nasyncio.run(main())\n"
+    assert rewrap_site.is_task(source, 2, "fit", source, 5)
+    assert not rewrap_site.is_task(source, 2, "fit", source, 4)
+    assert not rewrap_site.is_task(source.replace("async ", ""), 2, "fit", source, 5)

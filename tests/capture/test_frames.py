@@ -82,6 +82,12 @@ def test_the_line_that_called_a_library_differs_from_lines_that_the_library_call
     assert entered("mine", "numpyro.infer", "jax", "mine") == (1, "numpyro")
 
 
+def test_a_function_that_a_tree_map_or_numpy_applies_calls_the_library_itself():
+    assert entered("mine", "jax._src.tree", "jax._src.tree_util", "mine", "diffrax") == (0, "diffrax")
+    assert entered("mine", "numpy.lib._function_base_impl", "mine", "jaxopt") == (0, "jaxopt")
+    assert entered("mine", "jax._src.tree_util") == (0, "jax"), "the line applies a function of JAX"
+
+
 def test_a_watched_function_is_no_library_between_two_lines():
     assert entrance("mine", "jaxscope.capture.warm", "mine") == 0
 
