@@ -23,6 +23,8 @@ from hlo_damage import DAMAGE, damaged  # noqa: E402
 
 from jaxscope.analysis.hlo import graph  # noqa: E402
 from jaxscope.analysis.hlo.program import analyze  # noqa: E402
+from jaxscope.analysis.programs import Texts  # noqa: E402
+from jaxscope.report.programs import texts_json  # noqa: E402
 
 FOREIGN = [
     "module @jit_f attributes {mhlo.num_partitions = 8 : i32} {\n  func.func public @main(%arg0: tensor<4xf32>) {\n",
@@ -57,7 +59,7 @@ def main() -> int:
         began = time.perf_counter()
         try:
             program = analyze(text, mesh=[("data", 4), ("model", 2)] if chance.random() < 0.5 else None)
-            msgspec.json.encode(program)
+            msgspec.json.encode(texts_json(Texts(program, None)))
             graph.of(text)
             failed = [p.text for p in program.problems if "could not be" in p.text]  # the last resort
         except Exception as error:

@@ -27,6 +27,7 @@ import msgspec
 
 from jaxscope.analysis import interconnect
 from jaxscope.analysis.hlo import branches
+from jaxscope.analysis.hlo.axes import Axes
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.machines import GPU, MACHINES, Figure, Machine
 from jaxscope.schema.targets import Target
@@ -43,6 +44,7 @@ _RATES = {
     "f8e4m3b11fnuz": ("fp8", "bf16"),
 }
 COMPUTE, MEMORY = "compute", "memory"
+Bound = str | tuple[str, ...]  # COMPUTE, MEMORY, or mesh axes
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -52,23 +54,21 @@ class Bounds(msgspec.Struct, frozen=True):
     Attributes:
       compute: the time of the floating-point operations.
       memory: the time to move bytes between the device's cores and its memory.
-      axes: mesh axes, joined with a comma (``data,model``; ``?``: unknown axes) -> time of the collectives
-        along these axes; None: the time is unknown.
+      axes: mesh axes -> time of the collectives along these axes; None: the time is unknown.
       least: the largest of these bounds: one call takes at least this time. None: all are unknown.
-      binds: the name of the largest bound: ``compute``, ``memory`` or a key of ``axes``; None: all are
-        unknown.
-      quoted: the names of the known bounds above 0 for whose kind (compute, memory, collectives) a figure of
-        the machine has ``Figure.quoted``.
+      binds: which bound is the largest: ``compute``, ``memory`` or a key of ``axes``; None: all are unknown.
+      quoted: the known bounds above 0 (named as in ``binds``) for whose kind (compute, memory, collectives) a
+        figure of the machine has ``Figure.quoted``.
       uncounted: why ``compute`` is None or leaves out flops; None: it leaves out no flops, or the reason is
         unknown.
     """
 
     compute: float | None
     memory: float | None
-    axes: dict[str, float | None]
+    axes: dict[Axes, float | None]
     least: float | None
-    binds: str | None
-    quoted: list[str] = []
+    binds: Bound | None
+    quoted: list[Bound] = []
     uncounted: str | None = None
 
 
@@ -109,7 +109,8 @@ def of_program(
     if not in_order and interconnect.parts_of(target) != 1:
         mesh = None
     axes = _axes(machine, target, collectives, mesh, partitions == target.devices)
-    known = {COMPUTE: compute, MEMORY: memory, **axes}
+    known: dict[Bound, float | None] = {COMPUTE: compute, MEMORY: memory}
+    known |= {over: spent for over, spent in axes.items() if over is not None}  # their time is unknown
     binds = max((n for n, v in known.items() if v is not None), key=lambda n: known[n] or 0.0, default=None)
     quoted = [n for n, v in known.items() if v and _is_quoted(machine, n)]
     why = uncounted if compute is not None else _why(machine, flops, uncounted)
@@ -131,7 +132,7 @@ def _axes(
     collectives: Sequence[Collective],
     mesh: interconnect.Mesh | None,
     all_devices: bool,
-) -> dict[str, float | None]:
+) -> dict[Axes, float | None]:
     """Return mesh axes (a key of ``Bounds.axes``) -> least time of the collectives along these axes, in
     seconds; None: unknown.
 
@@ -139,14 +140,13 @@ def _axes(
     whether the program runs on all devices of the target. If not, a collective may also use idle links and
     the network of other chips.
     """
-    loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}
+    loads: dict[Axes, list[tuple[branches.Path, interconnect.Load | None]]] = {}
     for found in collectives:
-        name = "?" if found.axes is None else ",".join(found.axes)
         one = interconnect.load(machine, target, found, mesh, all_devices)
         known = one is not None and found.executions is not None
         each = one.times(found.executions) if known else None  # type: ignore[union-attr, arg-type]
-        loads.setdefault(name, []).append((found.branches, each))
-    return {name: _seconds(each) for name, each in loads.items() if name}
+        loads.setdefault(found.over, []).append((found.branches, each))
+    return {over: _seconds(each) for over, each in loads.items() if over != ()}
 
 
 def _seconds(loads: Sequence[tuple[branches.Path, interconnect.Load | None]]) -> float | None:
@@ -160,7 +160,7 @@ def _seconds(loads: Sequence[tuple[branches.Path, interconnect.Load | None]]) ->
     ).seconds
 
 
-def _is_quoted(machine: Machine, bound: str) -> bool:
+def _is_quoted(machine: Machine, bound: Bound) -> bool:
     figures: list[Figure | None] = [machine.link, machine.network]
     if bound == COMPUTE:
         figures = list(machine.flops.values())

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from jaxscope.analysis.hlo import axes
 from jaxscope.model import metrics, payers, target_programs, transfers
 from jaxscope.model.causes import recompiles
 from jaxscope.model.diff import FunctionDiff, RunDiff, programs_of
@@ -34,7 +35,7 @@ def _wire(m: metrics.SavedMetrics) -> Figures | None:
     ...}``. ``m`` has all figures of the program. A value is None if it is unknown. Return None if the
     collectives are unknown."""
     traffic = m.traffic if isinstance(m, ProgramMetrics) else None
-    return None if traffic is None else {axes: t.wire_bytes for axes, t in traffic.items()}
+    return None if traffic is None else {axes.text(over): t.wire_bytes for over, t in traffic.items()}
 
 
 def _bound(m: metrics.SavedMetrics) -> Figures | None:

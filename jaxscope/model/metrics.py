@@ -16,6 +16,7 @@ import msgspec
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.bounds import Bounds
 from jaxscope.analysis.hlo import branches
+from jaxscope.analysis.hlo.axes import Axes
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.memory_fit import Fit
@@ -34,10 +35,10 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key, Memory
 
 T = TypeVar("T")
+K = TypeVar("K")
 N = TypeVar("N", int, float)
 COUNT, BYTES, FLOPS = "count", "bytes", "flops"
 LESS = "less"  # Metric.better: a smaller figure is better
-UNKNOWN_AXES = "?"
 
 Figures = Mapping[str, float | None]
 
@@ -125,7 +126,7 @@ class ProgramMetrics(SavedMetrics, frozen=True):
         (``unfused_elementwise``), and custom calls (``custom_call.TARGET``).
       unsaved_memory: bytes on one device: ``alias``, ``code``.
       cost: ``flops`` and ``bytes_accessed`` of XLA's cost analysis, without unknown figures.
-      traffic: the collectives by mesh axes: ``data``, ``data,model``; ``?`` if the axes are unknown.
+      traffic: the collectives by mesh axes (``analysis.hlo.axes.Axes``).
       fit: whether a program for a target fits into the target's memory.
       bounds: lower bounds on the time of one call on a target.
       cycles: cycles of one call, estimated by a TPU's compiler.
@@ -137,7 +138,7 @@ class ProgramMetrics(SavedMetrics, frozen=True):
     instructions: dict[str, int] | None = None
     unsaved_memory: dict[str, int] | None = None
     cost: dict[str, float] | None = None
-    traffic: dict[str, Traffic] | None = None
+    traffic: dict[Axes, Traffic] | None = None
     fit: Fit | None = None
     bounds: Bounds | None = None
     cycles: int | None = None
@@ -342,8 +343,8 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
             for name, members in _grouped(hlo.collectives, collective_key).items()
         },
         "traffic": {
-            axes: Traffic(len(members), _executions(members), hlo.wire_bytes_at_most_by_axes.get(axes))
-            for axes, members in _grouped(hlo.collectives, _axes).items()
+            over: Traffic(len(members), _executions(members), hlo.wire_by_axes[over].most)
+            for over, members in _grouped(hlo.collectives, lambda c: c.over).items()
         },
     }
 
@@ -413,11 +414,6 @@ def callback_key(c: Callback) -> str:
     return clean((c.kind or "callback") + (" in a loop" if c.in_loop else ""))
 
 
-def _axes(c: Collective) -> str:
-    """Return the mesh axes over which the collective ``c`` runs: ``data,model``; ``?`` if unknown."""
-    return UNKNOWN_AXES if c.axes is None else ",".join(c.axes)
-
-
 def _arguments(key: Key) -> dict[str, int]:
     """Return the number of arguments with each path, type and sharding in the cache key ``key``:
     ``{"batch['x']: f32[64,32] P('data',)": 1}``. Numbers in paths become ``*``."""
@@ -432,9 +428,9 @@ def _arguments(key: Key) -> dict[str, int]:
     )
 
 
-def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+def _grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Return ``items`` in groups with equal ``key(item)``: {key: [item, ...]}."""
-    groups: dict[str, list[T]] = {}
+    groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups

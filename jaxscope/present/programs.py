@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from jaxscope.analysis.hlo.axes import Axes
+from jaxscope.analysis.hlo.axes import text as axes_text
 from jaxscope.analysis.hlo.branches import Bounds
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.hlo.program import Program as Compiled
@@ -19,11 +23,25 @@ MEMORY_PARTS = {
     "code_bytes": "code",
 }
 
-# Status of a donated argument -> (words, style).
+
+class Donated(NamedTuple):
+    """The words for the status of a donated argument.
+
+    Attributes:
+      words: what is said where there is room: ``could be donated if no caller uses it afterwards``.
+      short: the same in few words.
+      style: the style of both.
+    """
+
+    words: str
+    short: str
+    style: str
+
+
 DONATION = {
-    "aliased": ("donated", ""),
-    "unused": ("donated but unused", "warning"),
-    "possible": ("could be donated if no caller uses it afterwards", "note"),
+    "aliased": Donated("donated", "donated", ""),
+    "unused": Donated("donated but unused", "donated but unused", "warning"),
+    "possible": Donated("could be donated if no caller uses it afterwards", "could be donated", "note"),
 }
 ORIGINS = {"asked": "requested by the program", "inserted": "inserted by the partitioner"}
 
@@ -60,19 +78,17 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
     if hlo is not None and hlo.instructions:
         parts.append(count(hlo.fusions.total, "fusion"))
         if hlo.collectives:
-            wire = ", ".join(
-                f"{between(n)} over {axes}" for axes, n in sent_by_axes(hlo) if axes not in ("?", "")
-            )
+            wire = ", ".join(f"{between(n)} over {axes_text(over)}" for over, n in sent_by_axes(hlo) if over)
             parts.append(count(len(hlo.collectives), "collective") + (f" ({wire})" if wire else ""))
     if memory is not None and (peak := peak_bytes(memory)) is not None:
         parts.append(f"peak {size(peak)} per device")
     return " · ".join(parts)
 
 
-def sent_by_axes(program: Compiled) -> list[tuple[str, Bounds]]:
+def sent_by_axes(program: Compiled) -> list[tuple[Axes, Bounds]]:
     """Return (mesh axes, bounds of the bytes that a device sends in one call) for each set of mesh axes, the
-    most bytes first. The names of the axes are joined with a comma."""
-    return sorted(program.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), i[0]))
+    most bytes first."""
+    return sorted(program.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), axes_text(i[0])))
 
 
 def between(n: Bounds) -> str:
@@ -91,7 +107,12 @@ def axes(c: Collective) -> str:
     devices covers only a part of that axis."""
     if c.axes_around:
         return f"part of {','.join(c.axes_around)}"
-    return "?" if c.axes is None else ",".join(c.axes) or "one device"
+    return over_axes(c.over)
+
+
+def over_axes(over: Axes) -> str:
+    """Return mesh axes as ``data,model``; ``?`` if they are unknown, and ``one device`` if there are none."""
+    return axes_text(over) or "one device"
 
 
 def executions(n: int | None) -> str:

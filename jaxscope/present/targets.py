@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxscope.analysis import machines
-from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.bounds import COMPUTE, MEMORY, Bound, Bounds
+from jaxscope.analysis.hlo import axes
 from jaxscope.analysis.memory_fit import Fit, contributors
 from jaxscope.analysis.memory_fit import of_message as fit_of_message
 from jaxscope.analysis.programs import Texts
@@ -68,21 +69,26 @@ def bounds_besides(found: Bounds) -> str:
     """Return the lower bounds of a program's run time other than the largest: ``memory 0.4 ms, data 3.0 ms``.
     Bounds of 0 are left out. Remarks may follow: why operations are not counted, and which hardware speeds
     are not from the vendor."""
-    rest = {"compute": found.compute, "memory": found.memory, **found.axes}
+    each: list[tuple[Bound | None, float | None]] = [(COMPUTE, found.compute), (MEMORY, found.memory)]
+    each += found.axes.items()
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""
-    why = {"compute": f" ({uncounted})"} if uncounted else {}
     others = ", ".join(
-        f"{escape(n)} {short(v)}{why.get(n, '')}"
-        for n, v in rest.items()
+        f"{bound_name(n)} {short(v)}" + (f" ({uncounted})" if uncounted and n == COMPUTE else "")
+        for n, v in each
         if n != found.binds and (v is None or v > 0)
     )
-    if uncounted and (found.binds == "compute" or found.compute == 0):
+    if uncounted and (found.binds == COMPUTE or found.compute == 0):
         others += f"{'; ' if others else ''}compute {uncounted}"
     if found.quoted:
-        others += (
-            f"{'; ' if others else ''}with rates from secondary sources: {escape(', '.join(found.quoted))}"
-        )
+        names = ", ".join(map(bound_name, found.quoted))
+        others += f"{'; ' if others else ''}with rates from secondary sources: {names}"
     return others
+
+
+def bound_name(bound: Bound | None) -> str:
+    """Return what a bound is about: ``compute``, ``memory``, or mesh axes, as ``data,model``; ``?`` for None,
+    unknown axes."""
+    return escape(bound if isinstance(bound, str) else axes.text(bound), 40)
 
 
 def short(value: float | None) -> str:
@@ -99,7 +105,7 @@ def short(value: float | None) -> str:
 def least(found: Bounds) -> str:
     """Return the largest lower bound of a program's run time, with what takes this time: ``4.1 ms, compute``.
     The text is empty if no bound is known."""
-    return "" if found.binds is None else f"{short(found.least)}, {escape(found.binds, 40)}"
+    return "" if found.binds is None else f"{short(found.least)}, {bound_name(found.binds)}"
 
 
 def memory_fit(found: Fit) -> list[Span]:
@@ -141,7 +147,7 @@ def bounds(found: Bounds) -> list[Span]:
     """Return the lower bounds of a program's run time:
     ``no call takes less than 4.1 ms (compute); memory 0.4 ms``."""
     others = bounds_besides(found)
-    least_text = f"{short(found.least)} ({brief(found.binds or '?', 40)})"
+    least_text = f"{short(found.least)} ({bound_name(found.binds)})"
     return [("no call takes less than ", "dim"), least_text, (f"; {others}" if others else "", "dim")]
 
 

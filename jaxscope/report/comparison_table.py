@@ -8,15 +8,17 @@ A mark shows the smallest value of a row. The figures are counts, sizes and boun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
 
 from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.hlo import axes
+from jaxscope.analysis.hlo.axes import Axes
 from jaxscope.log.jobs import OK
 from jaxscope.model import metrics
-from jaxscope.model.metrics import UNKNOWN_AXES, ProgramMetrics, Traffic
+from jaxscope.model.metrics import ProgramMetrics, Traffic
 from jaxscope.present.escape import escape
 from jaxscope.present.targets import STATES, least, short
 from jaxscope.present.text import seconds, size
@@ -127,28 +129,23 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
     return row._replace(cells=cells)
 
 
-def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
-    """Return 0 if a program certainly sends nothing over the mesh axes ``axes``. Return None if it may,
-    because a collective communicates over unknown axes or over one of ``axes``.
+def nothing_over(over: Axes, known: Iterable[Axes]) -> int | None:
+    """Return 0 if a program certainly sends nothing over the mesh axes ``over``. Return None if it may,
+    because a collective communicates over unknown axes or over one of ``over``.
 
     Args:
-      axes: names of mesh axes, joined with a comma: ``data,model``. This text must not be a key of ``known``.
-      known: the keys are the axes over which the program's collectives communicate, in the same form.
+      over: the mesh axes; not an element of ``known``.
+      known: the axes over which the program's collectives communicate.
     """
-    names = _names(axes)
-    return None if any(not k.isdisjoint(names) or UNKNOWN_AXES in k for k in map(_names, known)) else 0
-
-
-def _names(axes: str) -> set[str]:
-    return {part.partition(":")[0] for part in axes.split(",")}
+    return None if any(k is None or axes.names(k) & axes.names(over) for k in known) else 0
 
 
 def _collectives(programs: Sequence[ProgramMetrics]) -> Iterator[Row]:
     every = [None if p.traffic is None else list(p.traffic.values()) for p in programs]
     yield Row("collectives", [_executed(found) for found in every])
-    axes = sorted({a for p in programs for a in p.traffic or () if a})
-    by_axes = {a: [None if p.traffic is None else _over(p.traffic, a) for p in programs] for a in axes}
-    for a, found in by_axes.items() if len(axes) > 1 else ():
+    every_axes = sorted({a for p in programs for a in p.traffic or () if a != ()}, key=axes.text)
+    by_axes = {a: [None if p.traffic is None else _over(p.traffic, a) for p in programs] for a in every_axes}
+    for a, found in by_axes.items() if len(by_axes) > 1 else ():
         yield Row(f"  over {_axes(a)}", [_executed(None if t is None else [t]) for t in found])
     for a, found in by_axes.items():
         sent: Amounts = [None if t is None else t.wire_bytes for t in found]
@@ -156,10 +153,10 @@ def _collectives(programs: Sequence[ProgramMetrics]) -> Iterator[Row]:
         yield Row(f"sent over {_axes(a)}", cells, sent)
 
 
-def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
-    if axes in traffic:
-        return traffic[axes]
-    return None if nothing_over(axes, traffic) is None else Traffic(0, 0, 0)
+def _over(traffic: Mapping[Axes, Traffic], over: Axes) -> Traffic | None:
+    if over in traffic:
+        return traffic[over]
+    return None if nothing_over(over, traffic) is None else Traffic(0, 0, 0)
 
 
 def _executed(found: Sequence[Traffic] | None) -> str:
@@ -197,14 +194,14 @@ def _bounds(bounds: Sequence[Bounds | None]) -> Iterator[Row]:
     )
     yield _bound("compute", [None if b is None else (b.compute,) for b in bounds])
     yield _bound("memory", [None if b is None else (b.memory,) for b in bounds])
-    for axes in sorted({axes for b in bounds if b is not None for axes in b.axes}):
-        yield _bound(_axes(axes), [None if b is None else _bound_over(b, axes) for b in bounds])
+    for over in sorted({over for b in bounds if b is not None for over in b.axes}, key=axes.text):
+        yield _bound(_axes(over), [None if b is None else _bound_over(b, over) for b in bounds])
 
 
-def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
-    if axes in b.axes:
-        return (b.axes[axes],)
-    return None if nothing_over(axes, b.axes) is None else (0,)
+def _bound_over(b: Bounds, over: Axes) -> tuple[float | None] | None:
+    if over in b.axes:
+        return (b.axes[over],)
+    return None if nothing_over(over, b.axes) is None else (0,)
 
 
 def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
@@ -242,8 +239,8 @@ def _number(n: int | None) -> str:
     return "" if n is None else f"{n:,}"
 
 
-def _axes(axes: str) -> str:
-    return "unknown axes" if axes == UNKNOWN_AXES else escape(axes, 40)
+def _axes(over: Axes) -> str:
+    return "unknown axes" if over is None else escape(axes.text(over), 40)
 
 
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
@@ -307,9 +304,9 @@ def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
 
 def _column_json(sub_run: int | None, column: Column) -> contract.Column:
     p = metrics.of(column.variant.run, column.program)
-    over = [
-        contract.OverAxes.copy_of(t, axes=None if axes == UNKNOWN_AXES else [a for a in axes.split(",") if a])
-        for axes, t in sorted((p.traffic or {}).items())
+    by_axes = [
+        contract.OverAxes.copy_of(t, axes=None if over is None else list(over))
+        for over, t in sorted((p.traffic or {}).items(), key=lambda item: axes.text(item[0]))
     ]
     return contract.Column(
         sub_run=sub_run,
@@ -318,7 +315,7 @@ def _column_json(sub_run: int | None, column: Column) -> contract.Column:
         program=column.program.id,
         state=p.state,
         fusions=None if p.fusions is None else p.fusions["total"],
-        collectives=None if p.traffic is None else over,
+        collectives=None if p.traffic is None else by_axes,
         memory=contract.Fit(
             p.used_bytes,
             p.fit.capacity if p.fit is not None else None,

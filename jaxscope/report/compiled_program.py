@@ -20,6 +20,7 @@ from jaxscope.present.programs import (
     axes,
     between,
     line_of,
+    over_axes,
     overlap,
     reason,
     sent_by_axes,
@@ -131,7 +132,7 @@ def _memory(memory: Memory | None, hlo: Compiled | None, stated: int | None) -> 
 def _collectives(hlo: Compiled, places: Places, *, everything: bool) -> Iterator[Line]:
     if not hlo.collectives:
         return
-    wire = ", ".join(f"{escape(axes)} {between(n)}" for axes, n in sent_by_axes(hlo))
+    wire = ", ".join(f"{escape(over_axes(over))} {between(n)}" for over, n in sent_by_axes(hlo))
     yield line(
         ("collectives", "bold"),
         f"  {len(hlo.collectives):,}" + (f"; sent per device per call: {wire}" if wire else ""),
@@ -161,11 +162,11 @@ def _collective(c: Collective, places: Places) -> list[str]:
 
 
 def _donation(lowered: Reading) -> Iterator[Line]:
-    for status, (title, _) in DONATION.items():
+    for status, said in DONATION.items():
         arguments = [d for d in lowered.donation if d.status == status]
         if arguments:
             total = sum(d.bytes or 0 for d in arguments)
-            yield line((title, "bold"), f"  {_paths(arguments)}, {size(total)}", indent=2, hang=4)
+            yield line((said.words, "bold"), f"  {_paths(arguments)}, {size(total)}", indent=2, hang=4)
 
 
 def _paths(found: Sequence[Donation]) -> str:

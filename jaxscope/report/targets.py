@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.bounds import Bound, Bounds
+from jaxscope.analysis.hlo import axes
 from jaxscope.analysis.memory_fit import Fit, contributors
 from jaxscope.analysis.programs import Texts
 from jaxscope.log.jobs import OK
@@ -147,8 +148,17 @@ def bounds_json(found: Bounds | None) -> contract.Bounds | None:
     if found is None:
         return None
     return contract.Bounds(
-        found.compute, found.memory, dict(found.axes), found.least, found.binds, list(found.quoted)
+        found.compute,
+        found.memory,
+        {axes.text(over): spent for over, spent in found.axes.items()},
+        found.least,
+        None if found.binds is None else _key(found.binds),
+        list(map(_key, found.quoted)),
     )
+
+
+def _key(bound: Bound) -> str:
+    return bound if isinstance(bound, str) else axes.text(bound)
 
 
 def program_json(run: Run, p: Program) -> contract.Program:

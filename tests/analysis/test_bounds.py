@@ -53,26 +53,26 @@ def test_each_bound_is_an_amount_over_a_stated_rate():
     found = of(V5E, {"bf16": 197 * 10**9}, 819_000, both)
     assert found.compute == pytest.approx(1e-3) and found.memory == pytest.approx(1e-6)
     # Three quarters arrive over the two links that a corner of 4x4 has, of 50 GB/s.
-    assert found.axes == {"data": pytest.approx(1.2e6 / 100e9), "model": pytest.approx(2.4e6 / 100e9)}
+    assert found.axes == {("data",): pytest.approx(1.2e6 / 100e9), ("model",): pytest.approx(2.4e6 / 100e9)}
     assert (found.least, found.binds) == (found.compute, "compute")
 
 
 def test_a_loop_counts_as_often_as_it_runs_and_once():
-    once, often = (of(V5E, None, 0, gathered(400_000, ROWS, n)).axes["model"] for n in (1, 24))
+    once, often = (of(V5E, None, 0, gathered(400_000, ROWS, n)).axes["model",] for n in (1, 24))
     assert often == pytest.approx(24 * once)
-    assert of(V5E, None, 0, gathered(400_000, ROWS, "many")).axes == {"model": None}
+    assert of(V5E, None, 0, gathered(400_000, ROWS, "many")).axes == {("model",): None}
 
 
 def test_devices_in_an_order_of_their_own_may_share_a_host_or_not():
     hosts, there = machines.parse("h100:2x8"), gathered(400_000, ROWS)
-    assert of(hosts, None, 0, there).axes["model"] > 0
-    assert of(hosts, None, 0, there, in_order=False).axes == {"model": None}
+    assert of(hosts, None, 0, there).axes["model",] > 0
+    assert of(hosts, None, 0, there, in_order=False).axes == {("model",): None}
     assert of(V5E, None, 0, there, in_order=False) == of(V5E, None, 0, there)  # all in one slice
 
 
 def test_what_binds_is_the_largest_that_is_known():
     assert of(V5E, None, 819_000_000, gathered(4, COLUMNS)).binds == "memory"
-    assert of(V5E, {"bf16": 1}, 0, gathered(10**9, ROWS)).binds == "model"
+    assert of(V5E, {"bf16": 1}, 0, gathered(10**9, ROWS)).binds == ("model",)
     nothing = bounds.of_program(V5E, None, None, [], None, None)
     assert (nothing.least, nothing.binds) == (None, None)
 
@@ -184,14 +184,20 @@ def test_a_device_is_half_of_a_chip_with_two():
 
 def test_what_stands_on_a_figure_that_others_quote_says_so():
     v4, a100 = machines.parse("v4:2x2x4"), machines.parse("a100:8")
-    assert of(v4, {"bf16": 1}, 1, gathered(400, ROWS)).quoted == ["model"]
+    assert of(v4, {"bf16": 1}, 1, gathered(400, ROWS)).quoted == [("model",)]
     assert of(a100, {"bf16": 1}, 1).quoted == ["compute"]
     assert of(V5E, {"bf16": 1}, 1, gathered(400, ROWS)).quoted == []
 
 
 def test_a_machine_without_stated_figures_has_no_bounds_and_an_unknown_one_not_even_that():
     v2 = of(machines.parse("v2:2x4"), {"bf16": 1}, 1, gathered(400, ROWS))
-    assert (v2.compute, v2.memory, v2.axes, v2.least, v2.binds) == (None, None, {"model": None}, None, None)
+    assert (v2.compute, v2.memory, v2.axes, v2.least, v2.binds) == (
+        None,
+        None,
+        {("model",): None},
+        None,
+        None,
+    )
     assert of(msgspec.structs.replace(V5E, machine="v99")) is None
 
 

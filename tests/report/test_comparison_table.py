@@ -103,18 +103,18 @@ def test_columns_that_have_no_room_stand_below_with_the_names_again(tmp_path, wi
 @pytest.mark.parametrize(
     ("axes", "known", "nothing"),
     [
-        ("model", ["data"], 0),
-        ("model", [], 0),
-        ("model", [""], 0),  # groups of one
-        ("data", ["data:(1)2", "data:(2)2"], None),
-        ("data:(1)2", ["data"], None),
-        ("data", ["data,model"], None),
-        ("data", ["?"], None),
-        ("?", ["data"], 0),
+        (("model",), [("data",)], 0),
+        (("model",), [], 0),
+        (("model",), [()], 0),  # groups of one
+        (("data",), [("data:(1)2",), ("data:(2)2",)], None),
+        (("data:(1)2",), [("data",)], None),
+        (("data",), [("data", "model")], None),
+        (("data",), [None], None),
+        (None, [("data",)], 0),
     ],
 )
 def test_nothing_is_sent_over_axes_only_where_it_is_not_counted_under_another_name(axes, known, nothing):
-    assert comparison_table.nothing_over(axes, dict.fromkeys(known)) == nothing
+    assert comparison_table.nothing_over(axes, known) == nothing
 
 
 def test_a_bound_that_may_be_larger_is_not_the_least():

@@ -506,6 +506,22 @@ def test_a_mesh_is_drawn_with_the_bytes_over_its_axes():
     assert collectives.mesh(row, {}, 60) == []
 
 
+def test_a_mesh_shows_the_axis_of_which_groups_have_only_a_part():
+    """Such a collective was drawn without lines: its axes were compared as "part of data" with "data"."""
+    from jaxscope.analysis.hlo import program as compiled
+    from jaxscope.analysis.programs import Texts
+    from jaxscope.model.records import Program
+    from jaxscope.tui.rows import collectives
+
+    text = runs_to_see.HLO.replace("replica_groups=[1,8]<=[8]", "replica_groups={{0,3},{1,2},{4,7},{5,6}}")
+    texts = {"p": Texts(compiled.analyze(text, mesh=[("data", 8)]), None)}
+    [row] = collectives.rows({"p": Program("p")}, texts)
+    drawn = [plain(line) for line in collectives.mesh(row, texts, 60)]
+    assert "over part of data" in plain(collectives.detail(Run(), row, Places(Run()))[1])
+    assert drawn[2].startswith("?")  # along which part of the axis is unknown
+    assert drawn[-1] == "0━━━1━━━2━━━3━━━4━━━5━━━6━━━7"
+
+
 @pytest.mark.parametrize("state", [*jobs.OUTCOMES, "skipped", "compiling", "waiting", "abandoned"])
 def test_each_state_of_a_program_for_a_target_has_a_mark_and_an_explanation(state):
     """A target whose compiler's process had ended had the mark "?", and "failed: " without a reason."""

@@ -15,7 +15,21 @@ import math
 from collections.abc import Iterable, Sequence
 
 Mesh = Sequence[tuple[str, int]]
+# The mesh axes, or parts of axes, along which a collective runs: ("data", "model:(2)4"); () if each group is
+# a single device. None: unknown.
+Axes = tuple[str, ...] | None
 MAX_CUTS = 720
+
+
+def text(over: Axes) -> str:
+    """Return the axes ``over`` joined with a comma, as in the JSON report; ``?`` if they are unknown."""
+    return "?" if over is None else ",".join(over)
+
+
+def names(over: Iterable[str] | None) -> set[str]:
+    """Return the names of the axes of the mesh that ``over`` contains, also those of which it contains only a
+    part: ``{"data"}`` for ``("data:(2)4",)``. The set is empty for None, unknown axes."""
+    return {axis.partition(":")[0] for axis in over or ()}
 
 
 def prime_factors(number: int) -> list[int]:

@@ -23,6 +23,7 @@ import msgspec
 from jaxscope.analysis.hlo import axes, branches, groups, shapes
 from jaxscope.analysis.hlo.async_chains import Chains
 from jaxscope.analysis.hlo.attribution import Attribution, op_name
+from jaxscope.analysis.hlo.axes import Axes
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.fsdp_gathers import Gathered, Weights
 from jaxscope.analysis.hlo.lexing import backend_config, instruction_attributes, operands
@@ -119,6 +120,11 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
         """The innermost conditional (``computation/name``) that has the collective in one of its branches.
         None if the collective is in no conditional."""
         return self.branches[-1].conditional if self.branches else None
+
+    @property
+    def over(self) -> Axes:
+        """The mesh axes (``axes``) as a key of ``wire_by_axes``."""
+        return None if self.axes is None else tuple(self.axes)
 
     @property
     def sent_bytes(self) -> int | None:
@@ -432,13 +438,13 @@ def asked_gathers(found: Iterable[Collective]) -> set[tuple[str, str]]:
     }
 
 
-def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
+def wire_by_axes(found: Iterable[Collective]) -> dict[Axes, branches.Bounds]:
     """Return the bytes that one device sends in collectives in one call of the program: mesh axes -> lower
-    and upper bound. The axes are ``data,model``; ``?`` if unknown; empty if each group is a single device. If
-    an amount is unknown, it counts as 0 in the lower bound, and there is no upper bound."""
-    rows: dict[str, list[tuple[branches.Path, int | None]]] = {}
+    and upper bound. If an amount is unknown, it counts as 0 in the lower bound, and there is no upper
+    bound."""
+    rows: dict[Axes, list[tuple[branches.Path, int | None]]] = {}
     for c in found:
-        rows.setdefault("?" if c.axes is None else ",".join(c.axes), []).append((c.branches, c.sent_bytes))
+        rows.setdefault(c.over, []).append((c.branches, c.sent_bytes))
     return {key: branches.bounds_of(several) for key, several in rows.items()}
 
 

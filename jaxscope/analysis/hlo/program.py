@@ -24,6 +24,8 @@ from jaxscope.analysis.hlo import (
     traffic,
 )
 from jaxscope.analysis.hlo.attribution import Attribution
+from jaxscope.analysis.hlo.axes import Axes
+from jaxscope.analysis.hlo.axes import text as axes_text
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.frames import Frames
 from jaxscope.analysis.hlo.lexing import attributes, number
@@ -46,8 +48,8 @@ class Program(msgspec.Struct, frozen=True):
       wrapped_elementwise: number of loop fusions with a single elementwise operation.
       custom_calls: target of a custom call -> number of such instructions that run, not of executions.
       memory: the inputs and outputs, and which outputs reuse the memory of inputs.
-      wire_by_axes: axes joined with a comma (``?``: unknown axes) -> lower and upper bound of the bytes that
-        one device sends along them in one call.
+      wire_by_axes: mesh axes -> lower and upper bound of the bytes that one device sends along them in one
+        call.
       flops: lower and upper bound of the flops of dots and convolutions in one call (module ``cost``); None:
         the text was not analyzed.
       problems: what could not be read or analyzed.
@@ -79,7 +81,7 @@ class Program(msgspec.Struct, frozen=True):
     collectives: list[collectives.Collective]
     loops: list[loops.Loop]
     memory: aliases.Memory
-    wire_by_axes: dict[str, branches.Bounds]
+    wire_by_axes: dict[Axes, branches.Bounds]
     flops: branches.Bounds | None
     problems: list[Problem]
     cycles: branches.Bounds | None = None
@@ -95,15 +97,15 @@ class Program(msgspec.Struct, frozen=True):
 
     @property
     def wire_bytes_by_axes(self) -> dict[str, int | None]:
-        return {axes: found.exact for axes, found in self.wire_by_axes.items()}
+        return {axes_text(over): found.exact for over, found in self.wire_by_axes.items()}
 
     @property
     def wire_bytes_at_least_by_axes(self) -> dict[str, int]:
-        return {axes: found.least for axes, found in self.wire_by_axes.items()}
+        return {axes_text(over): found.least for over, found in self.wire_by_axes.items()}
 
     @property
     def wire_bytes_at_most_by_axes(self) -> dict[str, int | None]:
-        return {axes: found.most for axes, found in self.wire_by_axes.items()}
+        return {axes_text(over): found.most for over, found in self.wire_by_axes.items()}
 
     @property
     def matrix_flops(self) -> int | None:

@@ -6,18 +6,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from jaxscope.analysis.hlo import line_costs
+from jaxscope.analysis.hlo import axes, line_costs
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.model import measured
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.present.programs import (
     MEMORY_PARTS,
-    axes,
     between,
     in_short,
     memory_of,
     memory_parts,
+    over_axes,
     sent_by_axes,
 )
 from jaxscope.present.runs import compilation_name
@@ -144,9 +144,9 @@ def _meshes(hlo: Compiled) -> Iterator[Html]:
     )
     figures = []
     for over, sent in sent_by_axes(hlo):
-        kinds = {c.kind for c in hlo.collectives if axes(c) == over}
-        words = f"{over or 'one device'}: {between(sent)} sent by each device in one call"
-        used = {axis.partition(":")[0] for axis in over.removeprefix("part of ").split(",")}
+        kinds = {c.kind for c in hlo.collectives if c.over == over}
+        words = f"{over_axes(over)}: {between(sent)} sent by each device in one call"
+        used = axes.names(over)
         if not used & {name for name, _ in large}:
             continue
         named = f" ({', '.join(sorted(kinds))})" if kinds else ""

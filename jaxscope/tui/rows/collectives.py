@@ -8,11 +8,22 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from jaxscope.analysis.hlo.axes import names
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
-from jaxscope.present.programs import axes, between, executions, line_of, overlap, reason, sent_by_axes, times
+from jaxscope.present.programs import (
+    axes,
+    between,
+    executions,
+    line_of,
+    over_axes,
+    overlap,
+    reason,
+    sent_by_axes,
+    times,
+)
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, size
 from jaxscope.schema.findings import LIKELY
@@ -202,22 +213,23 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
     hlo = read.hlo if read is not None else None
     if hlo is None or not hlo.mesh:
         return []
-    used = frozenset(axes(r.collective).split(","))
+    c = r.collective
+    used = names(c.axes_around or c.axes)
     made: list[list[Part]] = [
         [("mesh ", "dim"), " x ".join(f"{name}={n}" for name, n in hlo.mesh)],
         [("sent by each device in one call:", "dim")],
     ]
     sent = sent_by_axes(hlo)
     most = max((n.most or n.least for _, n in sent), default=0)
-    margin = min(max((cell_len(over) for over, _ in sent), default=0), max(4, width // 3))
+    margin = min(max((cell_len(over_axes(over)) for over, _ in sent), default=0), max(4, width // 3))
     room = max(4, width - margin - 14)
     for over, n in sent:
-        here = frozenset(over.split(",")) == used
+        here = over == c.over
         length = n.most or n.least
         bar = "█" * max(1, round(room * length / most)) if length else ""
         made.append(
             [
-                ((over or "one device")[:margin].ljust(margin) + " ", "bold" if here else ""),
+                (over_axes(over)[:margin].ljust(margin) + " ", "bold" if here else ""),
                 between(n).rjust(10) + " ",
                 (bar, "collective" if here else "lower"),
             ]

@@ -75,16 +75,11 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
     if short:
         parts.append(f" · {short}")
     if texts.stablehlo is not None:
-        for status, (words, style) in DONATION.items():
+        for status, said in DONATION.items():
             found = [d for d in texts.stablehlo.donation if d.status == status]
             if found:
-                parts.append(
-                    (
-                        f" · {len(found):,} {words.partition(' if ')[0]}"
-                        f" ({size(sum(d.bytes or 0 for d in found))})",
-                        style,
-                    )
-                )
+                total = size(sum(d.bytes or 0 for d in found))
+                parts.append((f" · {len(found):,} {said.short} ({total})", said.style))
     return parts
 
 

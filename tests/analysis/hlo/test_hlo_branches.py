@@ -39,7 +39,7 @@ def test_a_conditional_in_a_loop_is_counted_by_its_branches():
     assert {times(c) for c in kinds.values()} == {"at most 5x"}
     assert len({c.conditional for c in kinds.values()}) == 1
     sent = sorted(c.sent_bytes for c in kinds.values())
-    assert found.wire_by_axes == {"data": Bounds(*sent)} and sent[0] < sent[1]
+    assert found.wire_by_axes == {("data",): Bounds(*sent)} and sent[0] < sent[1]
     assert found.wire_bytes_by_axes == {"data": None} and found.wire_bytes_at_least_by_axes == {
         "data": sent[0]
     }
@@ -53,7 +53,7 @@ def test_a_branch_without_work_makes_the_lower_bound_zero(name):
     always = [c for c in found.collectives if not c.branches]
     inside = [c for c in found.collectives if c.branches]
     assert len(always) == 1 and len(inside) == 4 and {len(c.branches) for c in inside} == {1, 2}
-    assert found.wire_by_axes["data"].least == always[0].sent_bytes
+    assert found.wire_by_axes["data",].least == always[0].sent_bytes
 
 
 def test_the_bound_on_the_time_takes_the_smallest_branch():
@@ -64,7 +64,7 @@ def test_the_bound_on_the_time_takes_the_smallest_branch():
     )
     least = msgspec.structs.replace(min(found.collectives, key=lambda c: c.sent_bytes), branches=())
     alone = bounds.of_program(target, {}, None, [least], found.mesh, 8)
-    assert 0 < limits.axes["data"] == alone.axes["data"]
+    assert 0 < limits.axes["data",] == alone.axes["data",]
     assert limits.compute == pytest.approx(5 * 2 * 64 * 256 * 256 / 197e12)
 
 

@@ -349,7 +349,7 @@ def test_groups_that_are_no_axis_are_not_named_after_one():
         (["data:(1)4"], [], "data:(1)4"),
         (["data:(2)4"], [], "data:(2)4"),
     ]
-    assert set(found.wire_by_axes) == {"?", *(n[2] for n in named if n[0])}
+    assert set(found.wire_by_axes) == {None, *(tuple(n[0]) for n in named if n[0])}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from jaxscope.analysis.hlo import graph
 from jaxscope.analysis.hlo.program import Program, analyze
+from jaxscope.analysis.programs import Texts
+from jaxscope.report.programs import texts_json
 
 SMALL = [n for n in TRUTH if len(case(n)) < 60_000]
 TEXTS = {n: case(n) for n in SMALL}
@@ -20,7 +22,7 @@ FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChec
 def reads(text: str) -> Program:
     program = analyze(text, mesh=[("a", 4), ("b", 2)])
     assert not any("could not be" in p.text for p in program.problems), program.problems  # the last resort
-    msgspec.json.encode(program)  # what it says can be written
+    msgspec.json.encode(texts_json(Texts(program, None)))  # what it says can be written
     graph.of(text)
     return program
 
