@@ -188,22 +188,26 @@ def imports(source: str | None, line: int) -> bool:
     return found is not None and any(n.lineno <= line <= (n.end_lineno or line) for n in found.imports)
 
 
-def runs_once(source: str | None, line: int) -> bool:
-    """Return whether the source shows that ``line`` runs only once.
+def runs_once(source: str | None, line: int, *, in_loop: bool = False) -> bool:
+    """Return whether the source shows that ``line`` runs only once. With ``in_loop``: whether the only loop
+    around the line in its function runs once.
 
-    The line must be outside loops and comprehensions. It must be at module level, or in a function whose only
-    call is on a line that runs once.
+    The line (the loop) must be outside loops and comprehensions. It must be at module level, or in a function
+    whose only call is on a line that runs once.
     """
     found = syntax(source)
     if found is None or not any(spans(n, line) for n in found.tree.body):
         return False
-    return _runs_once(found, line, NESTED)
+    return _runs_once(found, line, NESTED, in_loop=in_loop)
 
 
-def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
+def _runs_once(found: Syntax, line: int, deepest: int, *, in_loop: bool = False) -> bool:
     """Return whether ``line`` runs only once: outside loops, at module level or in a function that is called
-    once. At most ``deepest`` calling functions are followed."""
+    once. At most ``deepest`` calling functions are followed. ``in_loop``: the innermost block around the
+    line, a loop, does not count."""
     around = [n for n in found.blocks if spans(n, line)]
+    if in_loop and around:
+        around.remove(max(around, key=lambda n: (n.lineno, n.col_offset)))
     if not around:
         return True
     if not deepest or not all(isinstance(n, FUNCTION) for n in around):

@@ -395,8 +395,8 @@ def large(run: Run) -> Iterator[Finding]:
         if t.direction == TO_HOST and t.views == t.count:
             continue
         source = sources.of(run)(t.source.file)
-        if t.steps is None and runs_once(source, t.source.line):
-            continue  # the line runs once: the copies are the arrays of one tree
+        if t.steps is None and (runs_once(source, t.source.line) or _puts_a_tree(run, t, t.source)):
+            continue  # the copies are the arrays of one tree
         if t.direction == TO_DEVICE and is_put_ahead(source, t.source.line):
             continue  # the program does already what is advised
         shared = run.platform == "cpu"
@@ -423,6 +423,24 @@ def large(run: Run) -> Iterator[Finding]:
             fix=Fix(message("fix-copy-less"), "copy_less") if to_host else fix,
             seconds=t.blocked_seconds,
         )
+
+
+def _puts_a_tree(run: Run, t: Transfer, at: Frame) -> bool:
+    """Return whether the copies ``t`` to the devices, made by the line ``at``, are the arrays of one tree,
+    such as the parameters of a checkpoint: they end before the first call of a jitted function of the user,
+    or the loop around the line runs once and calls no such function."""
+    if t.direction != TO_DEVICE:
+        return False
+    calls = [c for f in run.functions.values() if f.user for c in f.compilations if c.entry == "call"]
+    if not calls:
+        return False
+    if t.last_ns < min(c.t_ns for c in calls):
+        return True
+    source = sources.of(run)(at.file)
+    loop = loop_around(source, at.line, comprehensions=True)
+    if loop is None or not runs_once(source, at.line, in_loop=True):
+        return False
+    return not any(f.file == at.file and loop[0] <= f.line <= loop[1] for c in calls for f in c.lines)
 
 
 def _rows_of_copy(run: Run, t: Transfer) -> str | None:

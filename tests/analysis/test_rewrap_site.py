@@ -235,3 +235,14 @@ def test_a_coroutine_that_its_caller_does_not_call_is_a_task():
     assert rewrap_site.is_task(source, 2, "fit", source, 5)
     assert not rewrap_site.is_task(source, 2, "fit", source, 4)
     assert not rewrap_site.is_task(source.replace("async ", ""), 2, "fit", source, 5)
+
+
+def test_a_loop_that_runs_once_is_told_from_one_that_is_called_often():
+    source = "def restore(c):\n    for w in c:\n        put(w)\np = restore(c)\nq = [put(w) for w in c]\n"
+    assert rewrap_site.runs_once(source, 3, in_loop=True)
+    assert rewrap_site.runs_once(source, 5, in_loop=True)
+    assert not rewrap_site.runs_once(source, 3)
+    twice = source + "restore(d)\n"
+    assert not rewrap_site.runs_once(twice, 3, in_loop=True)
+    nested = "for e in range(3):\n    for w in c:\n        put(w)\n"
+    assert not rewrap_site.runs_once(nested, 3, in_loop=True)
