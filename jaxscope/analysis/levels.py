@@ -10,9 +10,11 @@ a sharding only of the fast path's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec.structs import replace
+
+from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.keys import (
     Facts,
     LeafFacts,
@@ -23,7 +25,7 @@ from jaxscope.analysis.keys import (
     union,
     unread,
 )
-from jaxscope.schema.keys import Sharding, Static
+from jaxscope.schema.keys import Partition, Sharding, Static
 
 TRACE, LOWER, COMPILE, FAST_PATH = "trace", "lower", "compile", "fast_path"
 LEVELS = (TRACE, LOWER, COMPILE, FAST_PATH)  # sorted by the work that a miss repeats, the most work first
@@ -42,7 +44,6 @@ LEAF = {
 # The devices of the mesh that jax.set_mesh has set. The axes of that mesh are in another setting.
 MESH_DEVICES = "mesh devices"
 OPTIONS = {"compiler_options": COMPILE, "static_argnums": TRACE, "static_argnames": TRACE, "inline": TRACE}
-_AXIS = re.compile(r"'[^']*'|\"[^\"]*\"|UNCONSTRAINED|\w+=")
 STAND_IN = "jax.ShapeDtypeStruct"  # the type of an argument of an ahead-of-time lowering that is no array
 
 
@@ -68,7 +69,8 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
         return TRACE if (a or b) and (a or b).mesh else LOWER  # type: ignore[union-attr]
     if a.mesh != b.mesh:
         return TRACE  # the abstract value contains the mesh
-    if a.mesh and any((kind or "").endswith("Explicit") for _, _, kind in a.mesh) and spec(a) != spec(b):
+    explicit = any((kind or "").endswith("Explicit") for _, _, kind in a.mesh or ())
+    if explicit and _arguments(a) != _arguments(b):
         return TRACE  # an array's type contains the sharding over explicit axes
     if a.kind == b.kind and _split_axes(a) == _split_axes(b) and a.mesh == b.mesh:
         if a.devices != b.devices:
@@ -77,45 +79,27 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
     return LOWER
 
 
-def spec(s: Sharding) -> str | None:
-    """Return the arguments of a sharding's PartitionSpec as text, without Nones at the end, which have no
-    effect: ``P('d', None)`` -> ``'d'``. Return None if the sharding has no PartitionSpec."""
-    if s.spec is None:
-        return None
-    text = s.spec.strip()
-    body = text[text.find("(") + 1 : text.rfind(")")]
-    parts = [p.strip() for p in _split(body)]
-    while parts and parts[-1] in ("None", ""):
-        parts.pop()
-    return ",".join(parts)
+def _arguments(s: Sharding) -> Partition | str | None:
+    """Return a sharding's PartitionSpec without Nones at the end, which have no effect: ``P('d')`` for
+    ``P('d', None)``. Return the text if it cannot be read, None if the sharding has no PartitionSpec."""
+    p = sh.partition(s)
+    return s.spec if p is None else replace(p, dimensions=_split(p.dimensions))
 
 
-def _split_axes(s: Sharding) -> list[list[str]] | None:
-    """Return for each dimension the mesh axes that split it: ``P(('a',), 'b')`` -> ``[["'a'"], ["'b'"]]``.
-    Axes of size 1 are ignored. Unsplit dimensions at the end are not in the result. Return None if the
-    sharding has no PartitionSpec."""
-    if s.spec is None:
-        return None
+def _split_axes(s: Sharding) -> Partition | str | None:
+    """Return the same as ``_arguments``, without mesh axes of size 1."""
+    p = sh.partition(s)
+    if p is None:
+        return s.spec
     whole = {name for name, size, _ in s.mesh or () if size == 1}
-    text = s.spec.strip()
-    parts = [
-        [name for name in _AXIS.findall(part) if name.strip("'\"") not in whole]
-        for part in _split(text[text.find("(") + 1 : text.rfind(")")])
-    ]
-    while parts and not parts[-1]:
-        parts.pop()
-    return parts
+    kept = [names and tuple(n for n in names if n not in whole) for names in p.dimensions]
+    return replace(p, dimensions=_split(kept))
 
 
-def _split(body: str) -> list[str]:
-    """Split a text at the commas that are outside brackets: ``a, (b, c)`` -> ``a`` and `` (b, c)``."""
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(body):
-        depth += (c in "([{") - (c in ")]}")
-        if c == "," and depth == 0:
-            parts.append(body[start:i])
-            start = i + 1
-    return [*parts, body[start:]]
+def _split(dimensions: Sequence[tuple[str, ...] | None]) -> tuple[tuple[str, ...] | None, ...]:
+    """Return ``dimensions``, as in ``Partition``, without unsplit dimensions at the end."""
+    count = max((n for n, names in enumerate(dimensions, 1) if names != ()), default=0)
+    return tuple(dimensions[:count])
 
 
 def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:

@@ -11,6 +11,8 @@ import re
 
 import msgspec
 
+from jaxscope.analysis import sharding as sh
+
 MAX_MESSAGE = 4000
 
 
@@ -41,13 +43,14 @@ class Mismatch(msgspec.Struct, frozen=True):
     """The error that an argument has another sharding than jit's in_shardings demand.
 
     Attributes:
-      wanted: the sharding of in_shardings: its PartitionSpec, ``on device 0`` or the name of its class.
+      wanted: the sharding of in_shardings: its PartitionSpec, the id of its only device or the name of its
+        class.
       got: the sharding of the argument, in the same form.
       aval: the type of the argument as JAX prints it: ``float32[8,4]``.
     """
 
-    wanted: str
-    got: str
+    wanted: str | int
+    got: str | int
     aval: str
 
 
@@ -92,7 +95,7 @@ def read(message: str) -> Refusal | None:
         places = tuple((m[1] or m[2], m[3]) for m in matches if m is not None)
         return Apart(places) if len(places) > 1 else None
     if (found := _MISMATCH.search(text)) is not None:
-        return Mismatch(_spelled(found[1]), _spelled(found[2]), found[3])
+        return Mismatch(_sharding(found[1]), _sharding(found[2]), found[3])
     return None
 
 
@@ -101,12 +104,15 @@ def _indivisible(dimension: str, parts: str, size: str, path: str | None) -> Ind
     return Indivisible(int(dimension), n, whole, path) if n > 1 and whole % n else None
 
 
-def _spelled(sharding: str) -> str:
+def _sharding(sharding: str) -> str | int:
+    """Return the PartitionSpec in the text of a sharding, the id of its only device or the name of its
+    class."""
     found = _SPEC.search(sharding)
     if found is not None:
-        return re.sub(r"(?:,|(?:, None)+)\)$", ")", found[1].replace("PartitionSpec", "P"))
+        known = sh.parse(found[1])
+        return sh.written(known) if known is not None else found[1]
     kind = _KIND.match(sharding)
     device = re.search(r"id=(\d{1,9})", sharding)
     if device is not None:
-        return f"on device {device[1]}"
+        return int(device[1])
     return kind[0] if kind else sharding[:60]

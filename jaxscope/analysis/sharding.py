@@ -1,7 +1,7 @@
-"""Compute how a sharding splits an array, and which part each device has, from the sharding's text and mesh.
+"""Compute how a sharding splits an array, and which part each device has.
 
-Two kinds of text are understood. A PartitionSpec names, for each dimension, the mesh axes that split it, the
-major axis first; along axes that are not named the devices have copies. An OpSharding is written by XLA's
+Two kinds of shardings are understood. A PartitionSpec names, for each dimension, the mesh axes that split it,
+the major axis first; along axes that are not named the devices have copies. An OpSharding is a text of XLA's
 ``HloSharding::ToString``: ``{replicated}``, ``{maximal device=0}``,
 ``{devices=[4,1,2]<=[8] last_tile_dim_replicate}``. After ``devices=`` are the numbers of parts, then the
 devices in row-major order of the parts: either a list, or ``<=[dims]T(perm)`` for
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from jaxscope.schema.keys import Sharding
+from jaxscope.schema.keys import Partition, Sharding
 
 MAX_TEXT = 10_000
 MAX_DEVICES = 1 << 17
@@ -94,10 +94,17 @@ def _number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 10
 
 
-def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
-    """Parse the text of a PartitionSpec. Return (for each dimension the axes that split it, the set of
-    unreduced axes): ``P(('a', 'b'), None, unreduced={'c'})`` -> ``([('a', 'b'), ()], {'c'})``. Return None if
-    the text is no PartitionSpec, or leaves a dimension to the compiler (UNCONSTRAINED)."""
+def partition(s: Sharding) -> Partition | None:
+    """Return the PartitionSpec of a sharding as data. Return None if the sharding has none, or if its text in
+    the log of an older version cannot be read."""
+    return parse(s.spec) if s.partition is None else s.partition
+
+
+@functools.lru_cache(1_024)
+def parse(text: str | None) -> Partition | None:
+    """Parse the text of a PartitionSpec: ``P(('a', 'b'), None, unreduced={'c'})`` -> ``Partition((('a', 'b'),
+    ()), ('c',))``. Only logs of older versions and texts of programs need this. Return None if the text is no
+    PartitionSpec."""
     if not text or len(text) > MAX_TEXT:
         return None
     try:
@@ -106,20 +113,55 @@ def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] 
         return None
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "P"):
         return None
-    axes: list[tuple[str, ...]] = []
+    dimensions: list[tuple[str, ...] | None] = []
     for argument in call.args:
         names = _names(argument)
-        if names is None:
+        if names is None and not (isinstance(argument, ast.Name) and argument.id == "UNCONSTRAINED"):
             return None
-        axes.append(names)
-    unreduced: frozenset[str] = frozenset()
-    for keyword in call.keywords:
-        names = _names(keyword.value)
-        if names is None:
-            return None
-        if keyword.arg == "unreduced":
-            unreduced = frozenset(names)
-    return axes, unreduced
+        dimensions.append(names)
+    keywords = {k.arg: k.value for k in call.keywords}
+    kind = keywords.pop("unreduced_kind", None)
+    axes = {word: _names(value) for word, value in keywords.items()}
+    if None in axes.values() or not (kind is None or isinstance(kind, ast.Name)):
+        return None
+    unreduced, reduced = (tuple(sorted(axes.get(word) or ())) for word in ("unreduced", "reduced"))
+    return Partition(tuple(dimensions), unreduced, reduced, kind.id if kind is not None else None)
+
+
+def written(p: Partition) -> str:
+    """Write a PartitionSpec as Python code, without Nones at the end that have no effect: ``P('a')`` for
+    ``P('a', None)``."""
+    parts = [_code(names) for names in p.dimensions]
+    more = [(n, names) for n, names in (("unreduced", p.unreduced), ("reduced", p.reduced)) if names]
+    while parts and parts[-1] == "None" and not more:
+        parts.pop()
+    parts += [f"{n}={{{', '.join(map(repr, names))}}}" for n, names in more]
+    parts += [f"unreduced_kind={p.unreduced_kind}"] if p.unreduced_kind not in (None, "sum") else []
+    return f"P({', '.join(parts)})"
+
+
+def _code(names: tuple[str, ...] | None) -> str:
+    """Return one argument of a PartitionSpec as Python code; ``names`` as in ``Partition.dimensions``."""
+    if names is None:
+        return "UNCONSTRAINED"
+    return "None" if not names else repr(names[0] if len(names) == 1 else names)
+
+
+def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
+    """Like ``split_axes``, for the text of a PartitionSpec."""
+    return _axes(parse(text))
+
+
+def split_axes(s: Sharding) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
+    """Return (for each dimension the mesh axes that split it, the set of unreduced axes):
+    ``P(('a', 'b'), None, unreduced={'c'})`` -> ``([('a', 'b'), ()], {'c'})``. Return None if the sharding has
+    no PartitionSpec, or one that leaves a dimension to the compiler (UNCONSTRAINED)."""
+    return _axes(partition(s))
+
+
+def _axes(p: Partition | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
+    known = [names for names in p.dimensions if names is not None] if p is not None else []
+    return (known, frozenset(p.unreduced)) if p is not None and len(known) == len(p.dimensions) else None
 
 
 def _names(node: ast.expr) -> tuple[str, ...] | None:
@@ -170,7 +212,7 @@ def _whole(rank: int, devices: tuple[int, ...]) -> Layout:
 
 
 def _named(s: Sharding, rank: int) -> Layout | None:
-    mesh, spec = grid(s), spec_axes(s.spec)
+    mesh, spec = grid(s), split_axes(s)
     if mesh is None or spec is None:
         return None
     per_dimension, unreduced = spec
@@ -277,7 +319,7 @@ def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
 def missing_axes(s: Sharding) -> list[tuple[str, int]]:
     """Return (name, size) of the mesh axes along which a NamedSharding has copies of the array, except axes
     of size 1. Return an empty list if the sharding has no mesh or cannot be read."""
-    mesh, spec = grid(s), spec_axes(s.spec)
+    mesh, spec = grid(s), split_axes(s)
     if mesh is None or spec is None:
         return []
     used = {a for names in spec[0] for a in names} | spec[1]

@@ -16,8 +16,8 @@ import msgspec
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.stablehlo import values
 from jaxscope.analysis.stablehlo.shardings import Spec
-from jaxscope.schema.keys import Frame, Sharding
-from jaxscope.schema.messages import Message, message
+from jaxscope.schema.keys import Frame, Partition, Sharding
+from jaxscope.schema.messages import Message, Words, message
 
 ARGUMENT, RESULT = "argument", "result"
 IN_SHARDINGS, OUT_SHARDINGS, CONSTRAINT, TYPE = "in_shardings", "out_shardings", "constraint", "type"
@@ -106,7 +106,8 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
             order = ",".join(str(ids[i]) for i in spec.order)
     axes = tuple((name, size, None) for name, size in spec.mesh)
     text = f"{spec.text} on {','.join(f'{n}={s}' for n, s in spec.mesh)}"
-    return Sharding("NamedSharding", text, order, axes, spec.text, memory_kind)
+    known = Partition(spec.dimensions, tuple(sorted(dict(spec.groups).get("unreduced", ()))))
+    return Sharding("NamedSharding", text, order, axes, spec.text, memory_kind, known)
 
 
 def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
@@ -133,7 +134,7 @@ def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
     layout = sh.layout(s, rank)
     if layout is not None:
         return layout.parts
-    named = sh.spec_axes(s.spec)
+    named = sh.split_axes(s)
     if named is None or s.mesh is None or len(named[0]) > rank:
         return None
     sizes = {name: size for name, size, _ in s.mesh}
@@ -215,8 +216,8 @@ def _times(wanted: Sharding, got: Sharding, rank: int) -> int | None:
     return max(1, math.prod(wanted_parts) // math.prod(got_parts))
 
 
-def spelled(s: Sharding, rank: int | None = None) -> str:
-    """Write a sharding as short text for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``.
+def spelled(s: Sharding, rank: int | None = None) -> Words:
+    """Return a sharding for a message: ``P('data')``, ``replicated``, ``on cpu:0``.
 
     Args:
       s: the sharding.
@@ -224,14 +225,29 @@ def spelled(s: Sharding, rank: int | None = None) -> str:
         no dimension is written ``replicated``, unless it is for one device or each device has a part of a
         sum.
     """
-    if s.kind == "SingleDeviceSharding":
-        where = f"on {s.text}"
-        return where if _memory(s) is None else f"{where} in {s.memory_kind}"
-    text = re.sub(r"(?:,|(?:, None)+)\)$", ")", s.spec) if s.spec is not None else s.text
+    if on_one_device(s):
+        return message("on-named-device", device=device(s))
+    p = sh.partition(s)
     if rank is not None:
         counts = parts(s, rank)
         ids = sh.device_ids(s.devices)
-        _, unreduced = sh.spec_axes(s.spec) or ((), ())
-        if counts is not None and math.prod(counts) == 1 and not unreduced and (ids is None or len(ids) > 1):
-            text = "replicated"
-    return text if _memory(s) is None else f"{text} in {s.memory_kind}"
+        sums = p is not None and p.unreduced
+        if counts is not None and math.prod(counts) == 1 and not sums and (ids is None or len(ids) > 1):
+            return _in_memory(s, message("replicated"))
+    return _in_memory(s, sh.written(p) if p is not None else s.spec or s.text)
+
+
+def on_one_device(s: Sharding) -> bool:
+    """Return whether the sharding puts the whole array on one device."""
+    return s.kind == "SingleDeviceSharding"
+
+
+def device(s: Sharding) -> Words:
+    """Return the device of a sharding for one device, for a message: ``cpu:0``, ``cpu:0 in pinned_host``."""
+    return _in_memory(s, s.text)
+
+
+def _in_memory(s: Sharding, words: Words) -> Words:
+    """Return ``words`` with the memory kind of the sharding, if it is not the default."""
+    kind = _memory(s)
+    return words if kind is None else message("in-memory-kind", sharding=words, kind=kind)

@@ -241,7 +241,7 @@ def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
     spec = leaf.sharding.replace("PartitionSpec", "P")
     axes = ",".join(f"{n}={s}" for n, s, _ in compiled.mesh)
     text = f"{spec} on {axes}"
-    return Sharding("NamedSharding", text, compiled.devices, compiled.mesh, spec, compiled.memory_kind)
+    return msgspec.structs.replace(compiled, text=text, spec=spec, partition=sh.parse(spec))
 
 
 def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:

@@ -17,7 +17,9 @@ from jaxscope.analysis.sharding_audit import (
     TYPE,
     Disagreement,
     Intent,
+    device,
     disagreement,
+    on_one_device,
     same,
     spelled,
 )
@@ -29,6 +31,7 @@ from jaxscope.present.escape import escape
 from jaxscope.present.text import Places
 from jaxscope.report import contract
 from jaxscope.report.layout import Line, aligned, line, used
+from jaxscope.schema.messages import Words
 
 SMALL = 12  # with more rows, only those with a difference are shown
 BY = {CONSTRAINT: "constrained", TYPE: "typed"}
@@ -113,10 +116,15 @@ def _row(i: Intent) -> tuple[str, str, str, str, str]:
     name = i.path or "the result"
     if i.of == RESULT and i.path:
         name = of_result(i.path)
-    asked, compiled, actual = (
-        "" if s is None else escape(spelled(s, rank), 60) for s in (i.asked, i.compiled, i.actual)
-    )
-    return escape(name, 60), short_aval(i.shape, i.dtype), asked, compiled, actual.removeprefix("on ")
+    asked, compiled = ("" if s is None else _written(spelled(s, rank)) for s in (i.asked, i.compiled))
+    actual = ""
+    if i.actual is not None:
+        actual = _written(device(i.actual) if on_one_device(i.actual) else spelled(i.actual, rank))
+    return escape(name, 60), short_aval(i.shape, i.dtype), asked, compiled, actual
+
+
+def _written(words: Words) -> str:
+    return escape(render.text(words), 60)
 
 
 def why(found: Disagreement) -> str:

@@ -22,6 +22,7 @@ from jaxscope.analysis.sharding_audit import (
     Intent,
     disagreement,
     of_spec,
+    on_one_device,
     parts,
     spelled,
 )
@@ -33,8 +34,8 @@ from jaxscope.rules.placement import place_for_pmap
 from jaxscope.rules.programs import MIB, MOST, and_more, evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
-from jaxscope.schema.keys import Frame, Sharding, same_line
-from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, message
+from jaxscope.schema.keys import Frame, Partition, Sharding, same_line
+from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Words, message
 
 R = TypeVar("R", bound=placement_errors.Refusal)
 Differing = tuple[Intent, Disagreement]
@@ -71,7 +72,7 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
         groups: dict[tuple[object, ...], list[Differing]] = {}
         for i, d in unmet:
             rank = len(i.shape or ())
-            key = (i.of, spelled(d.wanted, rank), spelled(d.got, rank), repr(d.reason), d.times)
+            key = (i.of, *map(repr, (spelled(d.wanted, rank), spelled(d.got, rank), d.reason)), d.times)
             groups.setdefault(key, []).append((i, d))
         for members in groups.values():
             yield _not_as_asked(run, f, c, members)
@@ -150,14 +151,22 @@ def _died_of_mismatch(run: Run) -> Iterator[Finding]:
     if found is None:
         return
     refusal, source, words = found
+    got, wanted = _required(refusal.got), _required(refusal.wanted)
     title = message(
-        "failed-on-other-device" if refusal.got.startswith("on ") else "failed-with-other-sharding",
+        "failed-on-other-device" if isinstance(refusal.got, int) else "failed-with-other-sharding",
         aval=refusal.aval,
-        got=refusal.got,
-        wanted=refusal.wanted,
+        got=got,
+        wanted=wanted,
     )
-    fix = Fix(message("fix-put-as-required"), "device_put", {"sharding": refusal.wanted})
+    fix = Fix(message("fix-put-as-required"), "device_put", {"sharding": wanted})
     yield Finding("JX503", ERROR, CERTAIN, title, None, source, [Evidence(words, source=source)], fix)
+
+
+def _required(sharding: str | int) -> Words:
+    """Return a sharding of an error (``placement_errors.Mismatch``) for a message."""
+    if isinstance(sharding, str):
+        return sharding
+    return message("on-named-device", device=message("one-device", number=str(sharding)))
 
 
 def _value(intent: Intent) -> Message:
@@ -215,7 +224,7 @@ def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[
     """Return another dimension of an array (``intent``) to shard, and the sharding as text: ``(1, "P(None,
     'data')")`` instead of ``P('data')``. Return None if no other dimension fits, or if the mesh axes are
     unknown. ``n`` is the number of parts into which the sharding ``wanted`` splits dimension ``k``."""
-    shape, named = intent.shape or (), sh.spec_axes(wanted.spec)
+    shape, named = intent.shape or (), sh.split_axes(wanted)
     if named is None:
         return None
     axes = [*named[0], *[()] * (len(shape) - len(named[0]))]
@@ -224,8 +233,7 @@ def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[
         return None
     j = max(free, key=lambda j: shape[j])
     axes[j], axes[k] = axes[k], ()
-    words = [repr(names[0] if len(names) == 1 else tuple(names)) if names else "None" for names in axes]
-    return j, f"P({', '.join(words[: 1 + max(i for i, names in enumerate(axes) if names)])})"
+    return j, sh.written(Partition(tuple(axes)))
 
 
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
@@ -368,7 +376,7 @@ def _placed(s: Sharding, rank: int) -> Field:
     """Return the placement of an array with ``rank`` dimensions as text: ``on cpu:0``, ``as P('data') over 8
     devices``. ``s`` is its sharding."""
     text = spelled(s, rank)
-    if text.startswith("on "):
+    if on_one_device(s):
         return text
     ids = sh.device_ids(s.devices) or ()
     over = message("over-devices", devices=Count(len(ids), "device")) if len(ids) > 1 else None

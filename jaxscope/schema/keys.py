@@ -34,6 +34,23 @@ def same_line(a: Frame | None, b: Frame | None) -> bool:
     return a is not None and b is not None and a.place == b.place
 
 
+class Partition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A PartitionSpec as data.
+
+    Attributes:
+      dimensions: for each dimension of the array, the mesh axes that split it, the major axis first. None in
+        place of the axes: the compiler may choose them (``UNCONSTRAINED``).
+      unreduced, reduced: the mesh axes that the PartitionSpec names with these keywords.
+      unreduced_kind: how the values are still to be combined over ``unreduced``: sum, max or min; None: there
+        are no such axes, or this version of JAX only knows sums.
+    """
+
+    dimensions: tuple[tuple[str, ...] | None, ...] = ()
+    unreduced: tuple[str, ...] = ()
+    reduced: tuple[str, ...] = ()
+    unreduced_kind: str | None = None
+
+
 class Sharding(msgspec.Struct, frozen=True, gc=False):
     """The sharding of an array.
 
@@ -46,6 +63,7 @@ class Sharding(msgspec.Struct, frozen=True, gc=False):
         this version of JAX has no axis types.
       spec: the PartitionSpec as JAX prints it: ``P('d',)`` and ``P('d', None)`` differ. None: there is none.
       memory_kind: ``device``, ``pinned_host``, ...; None: unknown.
+      partition: the PartitionSpec as data; None: there is none, or the log is of an older version.
     """
 
     kind: str
@@ -54,6 +72,7 @@ class Sharding(msgspec.Struct, frozen=True, gc=False):
     mesh: tuple[tuple[str, int, str | None], ...] | None = None
     spec: str | None = None
     memory_kind: str | None = None
+    partition: Partition | None = None
 
 
 class Leaf(msgspec.Struct, frozen=True, gc=False):

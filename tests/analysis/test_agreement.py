@@ -126,7 +126,7 @@ def test_what_the_program_drops_agrees_with_everything():
     ],
 )
 def test_shardings_are_spelled_as_a_person_would(sharding, rank, text):
-    assert spelled(sharding, rank) == text
+    assert words(spelled(sharding, rank)) == text
 
 
 def test_what_a_programs_text_states_becomes_a_sharding_on_its_devices():

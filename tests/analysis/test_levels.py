@@ -3,8 +3,22 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keys_by_hand import CPU1, RESPELLED, REVERSED, SPLIT, WHOLE, any_key, array, key, numpy
+from keys_by_hand import (
+    CPU1,
+    EXPLICIT,
+    RESPELLED,
+    REVERSED,
+    SPLIT,
+    WHOLE,
+    any_key,
+    array,
+    key,
+    numpy,
+    on_mesh,
+)
+from msgspec.structs import replace
 
+from jaxscope.analysis import sharding
 from jaxscope.analysis.keys import flatten
 from jaxscope.analysis.levels import (  # fmt: skip
     COMPILE,
@@ -17,7 +31,6 @@ from jaxscope.analysis.levels import (  # fmt: skip
     rank,
     reached_level,
     sharding_level,
-    spec,
 )
 from jaxscope.schema.keys import Static
 
@@ -43,9 +56,28 @@ def test_shardings_are_distinguished_by_different_caches(a, b, level):
     assert sharding_level(a, b) == level
 
 
-def test_a_partition_spec_is_the_same_without_the_nones_at_its_end():
-    assert spec(SPLIT) == spec(RESPELLED) == "'d'"
-    assert spec(WHOLE) == ""
+@pytest.mark.parametrize("recorded", [True, False], ids=["as data", "as text in an older log"])
+@pytest.mark.parametrize(
+    ("a", "b", "level"),
+    [
+        ("P('d',)", "P('d', None)", FAST_PATH),
+        ("P(None, 'd')", "P('d',)", TRACE),
+        ("P(UNCONSTRAINED,)", "P()", TRACE),
+        ("P(unreduced={'d'})", "P()", TRACE),
+        ("P(unreduced={'d'}, unreduced_kind=sum)", "P(unreduced={'d'}, unreduced_kind=max)", TRACE),
+        ("P(reduced={'d'})", "P(unreduced={'d'})", TRACE),
+    ],
+)
+def test_over_explicit_axes_a_partition_spec_is_part_of_the_trace(a, b, level, recorded):
+    one, other = (on_mesh(spec, EXPLICIT) for spec in (a, b))
+    if recorded:
+        one, other = (replace(s, partition=sharding.parse(s.spec)) for s in (one, other))
+    assert sharding_level(one, other) == level
+
+
+def test_partition_specs_that_cannot_be_read_are_compared_as_text():
+    a, b = on_mesh("Q('d')", EXPLICIT), on_mesh("Q('z')", EXPLICIT)
+    assert sharding_level(a, b) == TRACE
 
 
 def test_the_nearest_key_has_the_fewest_differing_facts():

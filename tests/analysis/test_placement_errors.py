@@ -53,7 +53,7 @@ UNEVEN = (
             "Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
             f"{named(BOTH)},\narg sharding: SingleDeviceSharding(device=CpuDevice(id=3), "
             "memory_kind=device) for arg type: float32[16,4]",
-            Mismatch("P(('a', 'b'))", "on device 3", "float32[16,4]"),
+            Mismatch("P(('a', 'b'))", 3, "float32[16,4]"),
         ),
     ],
 )

@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis import sharding_audit
 from jaxscope.analysis.stablehlo.shardings import Mesh, spec
-from jaxscope.schema.keys import Sharding
+from jaxscope.present.render import text as words
+from jaxscope.schema.keys import Partition, Sharding
 
 
 def named(spec, devices="0-7", **mesh):
@@ -24,7 +26,49 @@ def test_a_lowered_program_names_the_axes_over_which_a_value_is_still_to_be_summ
     requested = sharding_audit.of_spec(asked, "0-7", None)
     given = named("P(None, None, unreduced={'d'})", d=8)
     assert sharding_audit.same(requested, given, 2) and not sharding_audit.same(named("P()", d=8), given, 2)
-    assert sharding_audit.spelled(given, 2) == "P(None, None, unreduced={'d'})"  # not "replicated"
+    assert words(sharding_audit.spelled(given, 2)) == "P(None, None, unreduced={'d'})"  # not "replicated"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "shown"),
+    [
+        ("PartitionSpec('a', None)", Partition((("a",), ())), "P('a')"),
+        ("P(('a', 'b'), None, 'c')", Partition((("a", "b"), (), ("c",))), "P(('a', 'b'), None, 'c')"),
+        ("P(UNCONSTRAINED, 'a')", Partition((None, ("a",))), "P(UNCONSTRAINED, 'a')"),
+        ("P()", Partition(), "P()"),
+        (
+            "P(None, unreduced={'c', 'b'}, reduced=frozenset({'a'}))",
+            Partition(((),), ("b", "c"), ("a",)),
+            "P(None, unreduced={'b', 'c'}, reduced={'a'})",
+        ),
+        (
+            "P('a', unreduced={'c'}, unreduced_kind=sum)",
+            Partition((("a",),), ("c",), (), "sum"),
+            "P('a', unreduced={'c'})",
+        ),
+        (
+            "P('a', unreduced={'c'}, unreduced_kind=max)",
+            Partition((("a",),), ("c",), (), "max"),
+            "P('a', unreduced={'c'}, unreduced_kind=max)",
+        ),
+        ("P(x + 1)", None, None),
+        ("Q('a')", None, None),
+        ("P('a'", None, None),
+        (None, None, None),
+    ],
+)
+def test_the_text_of_a_partition_spec_is_read(text, expected, shown):
+    assert sh.parse(text) == expected
+    assert expected is None or sh.written(expected) == shown
+
+
+def test_the_data_of_a_partition_spec_is_used_rather_than_its_text():
+    both = msgspec.structs.replace(named("of a later JAX", data=8), partition=Partition((("data",),)))
+    assert sh.layout(both, 2).parts == (8, 1)
+    assert sh.split_axes(both) == ([("data",)], frozenset())
+    assert words(sharding_audit.spelled(both, 2)) == "P('data')"
+    open_ = msgspec.structs.replace(both, partition=Partition((None,)))
+    assert sh.split_axes(open_) is None
 
 
 def tiled(text, devices="0-7"):

@@ -8,7 +8,7 @@ from typing import Any
 from jaxscope import jax_internals
 from jaxscope.jax_internals import ADDRESS
 from jaxscope.jax_internals.devices import device_ranges
-from jaxscope.schema.keys import Sharding
+from jaxscope.schema.keys import Partition, Sharding
 
 MAX_REPR = 300  # characters of a sharding whose class has no fields in the log
 
@@ -70,7 +70,7 @@ def read_sharding(sharding: Any) -> Sharding:
             ids = []
         shown = str(spec).replace("PartitionSpec", "P")
         text = f"{shown} on {','.join(f'{n}={s}' for n, s, _ in axes)}"
-        return Sharding(kind, text, device_ranges(ids), axes, shown, memory_kind)
+        return Sharding(kind, text, device_ranges(ids), axes, shown, memory_kind, _partition(spec))
     try:
         # The order of the devices is part of the key, if the sharding has an order.
         assignment = jax_internals.device_assignment(sharding)
@@ -83,3 +83,18 @@ def read_sharding(sharding: Any) -> Sharding:
         return Sharding(kind, f"{platform}:{devices}", devices, None, None, memory_kind)
     detail = ADDRESS.sub("", str(jax_internals.hlo_sharding(sharding)))[:MAX_REPR]
     return Sharding(kind, f"{kind}({detail})", devices, None, None, memory_kind)
+
+
+def _partition(spec: Any) -> Partition | None:
+    """Return ``spec``, a PartitionSpec, as data. None if it has something else than names of axes."""
+    dimensions: list[tuple[str, ...] | None] = []
+    for names in getattr(spec, "partitions", spec):
+        if names is getattr(spec, "UNCONSTRAINED", spec):
+            dimensions.append(None)
+        elif names is None or isinstance(names, (str, tuple)):
+            dimensions.append((names,) if isinstance(names, str) else tuple(map(str, names or ())))
+        else:
+            return None
+    unreduced, reduced = (sorted(map(str, getattr(spec, n, None) or ())) for n in ("unreduced", "reduced"))
+    kind = getattr(getattr(spec, "unreduced_kind", None), "name", None)
+    return Partition(tuple(dimensions), tuple(unreduced), tuple(reduced), kind)

@@ -67,6 +67,9 @@ TEMPLATES = {
         "{path}{more} ({bytes}) are placed {got}, but {function} needs them {wanted}: each call of {function}"
         " then copies them"
     ),
+    "on-named-device": "on {device}",
+    "replicated": "replicated",
+    "in-memory-kind": "{sharding} in {kind}",
     "as-sharding": "as {sharding}{over}",
     "over-devices": " over {devices}",
     "fix-put-before-the-calls": (

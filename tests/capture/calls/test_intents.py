@@ -46,7 +46,7 @@ def told(run, name, number=None):
     for i in sharding_audit.of_compilation(run, c):
         d = disagreement(i)
         asked, compiled, actual = (
-            s and spelled(s, len(i.shape)) for s in (i.asked, i.compiled, i.actual)
+            s and render.text(spelled(s, len(i.shape))) for s in (i.asked, i.compiled, i.actual)
         )  # fmt: skip
         rows.append(
             (

@@ -4,7 +4,10 @@ import importlib.metadata
 
 import pytest
 
+from jaxscope.analysis import sharding
+from jaxscope.capture.calls import shardings
 from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Partition
 
 pytestmark = pytest.mark.capture
 
@@ -109,9 +112,25 @@ def test_shardings_devices_and_memory_kinds_are_recorded_as_data(record):
     assert [(n, s) for n, s, _ in x.mesh] == [("data", 4), ("model", 2)]
     assert (y.spec, z.spec) == ("P(None, 'model')", "P()")
     assert second.shardings[second.arguments[0].sharding].spec in ("P('data',)", "P('data')")
+    assert [s.partition.dimensions for s in (x, y, z)] == [(("data",), ()), ((), ("model",)), ()]
     assert all(leaf.committed for leaf in first.arguments)
     compiled = run.for_calls(ev.Compiled, run.misses("<lambda>"))
     assert compiled[0].devices == "0-7" and len(compiled[0].out_sharding_of) == 1
+
+
+def test_a_partition_spec_is_recorded_as_data():
+    jax = pytest.importorskip("jax")
+    P, types = jax.sharding.PartitionSpec, jax.sharding.AxisType
+    axes = {"data": types.Explicit, "model": types.Explicit, "rest": types.Auto}
+    mesh = jax.make_mesh((1, 1, 1), tuple(axes), tuple(axes.values()), devices=jax.devices()[:1])
+    specs = [
+        *(P(), P("data"), P(("data", "model"), None), P(None, P.UNCONSTRAINED, "model")),
+        *(P(("data",)), P("data", unreduced={"model"}), P(None, reduced={"data", "model"})),
+    ]
+    for spec in specs:
+        read = shardings.read_sharding(jax.sharding.NamedSharding(mesh, spec))
+        assert read.partition == sharding.parse(read.spec), spec
+    assert read.partition == Partition(((),), (), ("data", "model"))
 
 
 def test_results_captured_constants_and_dropped_arguments_are_known(record):
