@@ -1,5 +1,5 @@
-"""Find a loop that only adds to a list or an array: it appends in some iterations and never removes. The
-functions examine the text of a Python file."""
+"""Find a loop that only adds to a list or an array: it appends in some iterations and never removes. Also
+find lists whose length a program limits. The functions examine the text of a Python file."""
 
 from __future__ import annotations
 
@@ -84,6 +84,37 @@ def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tup
         if called is not None:
             return loop.lineno, adds[called]
     return None
+
+
+def is_limited(source: str | None, name: str) -> bool:
+    """Return whether the file limits the length of ``name``, a variable or an attribute of any object: an
+    ``if`` or ``while`` compares its length, and decides whether its items change
+    (``if len(buffer) > 1000: buffer.pop(0)``)."""
+    found = syntax(source)
+    return found is not None and any(
+        _compares_length(n.test, name) and any(_changes(m, name) for m in ast.walk(n) if m is not n.test)
+        for n in ast.walk(found.tree)
+        if isinstance(n, (ast.If, ast.While))
+    )
+
+
+def _compares_length(test: ast.expr, name: str) -> bool:
+    return any(
+        isinstance(side, ast.Call) and last_name(side.func) == "len" and last_name(side.args[0]) == name
+        for compare in ast.walk(test)
+        if isinstance(compare, ast.Compare)
+        for side in (compare.left, *compare.comparators)
+        if not isinstance(side, ast.Call) or side.args
+    )
+
+
+def _changes(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Call):
+        method = node.func
+        return isinstance(method, ast.Attribute) and last_name(method.value) == name
+    if isinstance(node, ast.Subscript):
+        return last_name(node.value) == name and not isinstance(node.ctx, ast.Load)
+    return isinstance(node, ast.Assign) and any(last_name(target) == name for target in node.targets)
 
 
 def _is(node: ast.expr, name: str) -> bool:

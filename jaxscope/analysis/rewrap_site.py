@@ -248,8 +248,7 @@ def in_a_loop(source: str | None, line: int) -> bool:
 def hands_over(source: str | None, line: int, name: str) -> bool:
     """Return whether the code at ``line`` passes the function ``name`` to another function, which may call it
     any number of times (``map(name, xs)``), and does not call it itself."""
-    found = syntax(source)
-    calls = [c for n in (found.calls if found is not None else ()) for c in found.calls[n] if spans(c, line)]
+    calls = _calls_at(source, line)
     passed = (part for c in calls for part in (*c.args, *(k.value for k in c.keywords)))
     return any(last_name(part) == name for part in passed) and not _calls(calls, name)
 
@@ -260,9 +259,13 @@ def is_task(source: str | None, line: int, name: str, caller: str | None, called
     it as a task."""
     around = _blocks(source, line)
     coroutine = any(isinstance(n, ast.AsyncFunctionDef) and n.name == name for n in around)
-    found = syntax(caller)
-    calls = [c for n in (found.calls if found is not None else ()) for c in found.calls[n]]
-    return coroutine and not _calls([c for c in calls if spans(c, called_at)], name)
+    return coroutine and not _calls(_calls_at(caller, called_at), name)
+
+
+def _calls_at(source: str | None, line: int) -> list[ast.Call]:
+    found = syntax(source)
+    calls = found.calls.values() if found is not None else ()
+    return [c for each in calls for c in each if spans(c, line)]
 
 
 def _calls(calls: Iterable[ast.Call], name: str) -> bool:

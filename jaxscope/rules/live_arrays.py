@@ -21,6 +21,7 @@ from jaxscope.rules.eager_compilations import compiled_for_each_length
 from jaxscope.rules.programs import mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.arrays import TRACE
+from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Message, Seconds, message
@@ -41,8 +42,8 @@ def growing(run: Run) -> Iterator[Finding]:
         small = g.more_bytes < SMALL * (1 if g.in_steps or longer else g.more_arrays)
         if (longer and small) or (not g.in_steps and (small or g.seen[-1][2] < SMALL_CONTAINER)):
             continue
-        if longer and compiled_for_each_length(run, g):
-            continue  # JX133 has the same advice
+        if (longer and compiled_for_each_length(run, g)) or _is_limited(run, g):
+            continue  # JX133 has the same advice; or the program limits the length
         yield Finding(
             code="JX501",
             severity=NOTE if small else WARNING,
@@ -55,6 +56,15 @@ def growing(run: Run) -> Iterator[Finding]:
         )
 
     yield from _appended(run, reported)
+
+
+def _is_limited(run: Run, g: Growth) -> bool:
+    """Return whether the program limits the length of the container of ``g``, which has not reached the limit
+    yet."""
+    name = (g.path or "").partition("[")[0].rpartition(".")[2]
+    files = [file for file in run.sources if STANDING(file) == Standing.USER]
+    text = sources.of(run)
+    return bool(name) and any(growing_lists.is_limited(text(file), name) for file in (*files, *run.cells))
 
 
 def _appended(run: Run, reported: Collection[str]) -> Iterator[Finding]:

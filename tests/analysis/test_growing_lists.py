@@ -114,3 +114,19 @@ print(losses)
 )
 def test_an_array_that_its_loop_only_makes_longer_is_found(change, found):
     assert growing_lists.only_joined(APPENDED.replace(*change), 4) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "limited"),
+    [
+        ("if len(self.items) < self.cap:\n    self.items.append(x)\nelse:\n    self.items[k] = x", True),
+        ("items.append(x)\nif len(items) > 100:\n    items.pop(0)", True),
+        ("items.append(x)\nwhile len(items) >= n:\n    del items[0]", True),
+        ("items.append(x)\nif len(items) == 32:\n    flush(items)\n    items = []", True),
+        ("items.append(x)\nif len(items) > 100:\n    print(items[-1])", False),
+        ("items.append(x)\nif len(others) > 100:\n    others.pop()", False),
+        ("items.append(x)", False),
+    ],
+)
+def test_a_list_whose_length_is_compared_before_it_changes_is_limited(code, limited):
+    assert growing_lists.is_limited(code, "items") is limited

@@ -4,6 +4,7 @@ import asyncio
 import collections
 import functools
 import itertools
+import queue
 import threading
 
 import jax.numpy as jnp
@@ -45,6 +46,8 @@ def hits(n):
 
 table(2), hits(3)
 recent = collections.deque([made()], maxlen=50)  # -> recent[*]
+waiting = queue.Queue(maxsize=70)
+waiting.put(made())  # -> waiting.queue[*]
 batches = itertools.cycle([made()])  # -> batches[*]
 next(batches)
 pairs = zip([made()], [made()], strict=True)  # -> pairs[*][*]

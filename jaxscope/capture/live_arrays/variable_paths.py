@@ -12,6 +12,7 @@ import functools
 import gc
 import inspect
 import itertools
+import queue as queues
 import re
 import sys
 import threading
@@ -82,6 +83,7 @@ class VariablePaths:
         self._raw: dict[int, int] = {}
         self._sized: list[Node] = []  # containers
         self._lengths: list[int] = []  # the length of each container in _sized
+        self._limits: dict[int, int] = {}  # by id of a deque: the largest length of the queue that has it
         self._bounded: set[int] = set()  # ids of the nodes in _sized of containers with a largest length
         self.cut = False
         self._missing = set(wanted)
@@ -152,7 +154,8 @@ class VariablePaths:
         """Return (path -> number of items, the paths of the bounded containers) for the largest MOST_SIZED
         containers that lead to arrays and have at least SIZED items.
 
-        A bounded container is a ``deque(maxlen=...)`` or a ``lru_cache(maxsize=...)``; its number of items is
+        A bounded container is a ``deque(maxlen=...)``, a ``queue.Queue(maxsize=...)`` or a
+        ``lru_cache(maxsize=...)``; its number of items is
         the largest that it can have. The numbers of containers with equal paths are added up. ``short``:
         whether paths are shortened as by ``count`` without a limit.
         """
@@ -173,11 +176,12 @@ class VariablePaths:
         return lengths, sorted(bounded)
 
     def _note_length(self, node: Node | None, value: Any, length: int) -> None:
-        """Remember the ``length`` of the container ``value``; for a bounded deque or lru_cache, the largest
-        possible length. Do nothing below SIZED, or if ``node`` (the chain of steps to ``value``) is None."""
+        """Remember the ``length`` of the container ``value``; for a bounded deque, queue or lru_cache, the
+        largest possible length. Do nothing below SIZED, or if ``node`` (the chain of steps to ``value``) is
+        None."""
         most = None
         if issubclass(type(value), collections.deque):
-            most = collections.deque.maxlen.__get__(value)
+            most = collections.deque.maxlen.__get__(value) or self._limits.get(id(value))
         elif type(value) is _CACHE:
             most = value.cache_info().maxsize
         if node is not None and (most or length) >= SIZED:
@@ -185,6 +189,13 @@ class VariablePaths:
             self._lengths.append(most or length)
             if most is not None:
                 self._bounded.add(id(node))
+
+    def _note_limit(self, variables: Any) -> None:
+        """Remember the largest length of a ``queue.Queue`` with these ``variables``, its attributes by name,
+        if it has one. Below 1, its length has no limit."""
+        most = variables.get("maxsize") if isinstance(variables, dict) else None
+        if isinstance(most, int) and most > 0:
+            self._limits[id(variables.get("queue"))] = most
 
     def _step_text(self, step: Any, raw: int, short: bool) -> str:
         """Return one step of a path as text: ``.params``, ``['w']``, ``[*]``.
@@ -260,6 +271,8 @@ class VariablePaths:
             raw = TEXT
             if issubclass(kind, dict):
                 raw = KEY if length is None or length <= MANY_KEYS else ONE_OF_MANY
+            if issubclass(kind, queues.Queue):
+                self._note_limit(paths.slot(value, "__dict__"))
             if length is not None or kind is _CACHE:
                 self._note_length(node, value, length or 0)
             self._enqueue(queue, node, pairs, raw, depth + 1)
