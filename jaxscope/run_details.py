@@ -199,4 +199,4 @@ def array(run: Run, name: str) -> ArrayDetail:
     hint = f"arrays: {', '.join(paths[:6])}" if paths else None
     if near:
         hint = f"did you mean {' or '.join(near)}?"
-    raise UsageError(f"no array called {name!r} was live", hint=hint, slug="array-not-found")
+    raise UsageError(f"no live array is named {name!r}", hint=hint, slug="array-not-found")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jaxscope.analysis.levels import COMPILE, FAST_PATH, LOWER, TRACE
 from jaxscope.model import causes, payers
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -90,6 +91,14 @@ def level(c: Compilation) -> str:
     if c.persistent_hit:
         parts.append("from the persistent cache")
     return ", ".join(parts)
+
+
+MISSED = {
+    TRACE: "missed the trace cache",
+    LOWER: "missed the lowering cache",
+    COMPILE: "missed the executable cache",
+    FAST_PATH: "missed only the fast path",
+}  # by the first cache that missed (``analysis.levels.LEVELS``)
 
 
 def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:

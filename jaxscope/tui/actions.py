@@ -186,7 +186,9 @@ def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
         if id not in {a.id for a in ACTIONS}:
             near = difflib.get_close_matches(id, [a.id for a in ACTIONS], 1, 0.4)
             hint = f"did you mean {near[0]}?" if near else f"it is one of: {', '.join(a.id for a in ACTIONS)}"
-            raise UsageError(f"there is no action {id!r} to give keys to", hint=hint, slug="config-key")
+            raise UsageError(
+                f"there is no action named {id!r} in [tool.jaxscope.keys]", hint=hint, slug="config-key"
+            )
     table = tuple(a._replace(keys=_normal(a.id, keys[a.id])) if a.id in keys else a for a in ACTIONS)
     for action in table:
         for other in table:
@@ -204,7 +206,7 @@ def _normal(id: str, keys: str) -> str:
     found = [k.strip() or k for k in keys.split(",")] if keys != "," else [keys]
     if not all(found) or any(" " in k.strip() for k in found):
         hint = 'for example: "x" or "ctrl+f,slash"'
-        raise UsageError(f"{keys!r} is no key for {id}", hint=hint, slug="config-value")
+        raise UsageError(f"{keys!r} cannot be a key for {id}", hint=hint, slug="config-value")
     long = (k.replace("^", "ctrl+", 1) if k.startswith("^") and len(k) > 1 else k for k in found)
     return ",".join("space" if k == " " else _KEYS.get(k, k) for k in long)
 

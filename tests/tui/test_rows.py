@@ -13,14 +13,17 @@ import written
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxscope.analysis import levels
 from jaxscope.analysis import programs as texts
 from jaxscope.errors import UsageError
 from jaxscope.log import jobs, store
+from jaxscope.log.store import RunDir
 from jaxscope.model import timeline
 from jaxscope.model.load import load
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
 from jaxscope.present import findings as words
+from jaxscope.present.functions import MISSED
 from jaxscope.present.text import Places
 from jaxscope.schema import events as ev
 from jaxscope.schema.causes import ArrayType, Cause
@@ -437,9 +440,9 @@ def test_keys_can_be_given_to_actions_by_id():
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"fnd": "x"}, "did you mean find?"),
+        ({"fnd": "x"}, "there is no action named 'fnd' in [tool.jaxscope.keys] did you mean find?"),
         ({"find": ""}, "for example"),
-        ({"find": "a b"}, "for example"),
+        ({"find": "a b"}, "'a b' cannot be a key for find"),
         ({"find": "j"}, "line.down"),
         ({"functions.star": "z"}, "pane.zoom"),
     ],
@@ -537,6 +540,25 @@ def test_each_state_of_a_program_for_a_target_has_a_mark_and_an_explanation(stat
     assert program.state == state
     text = machines.absent(machines.Seen(machine, None, None, program), "hlo")
     assert text and not text.rstrip().endswith(":")
+
+
+def test_the_cost_of_a_finding_may_grow_only_while_the_program_runs():
+    found = Finding("JX101", "warning", "certain", "slow", seconds=3.7)
+    facts = [plain(findings.seen(found, Places(Run()), running=running)[1]) for running in (True, False)]
+    assert facts == ["warning · certain · costs 3.7 s so far", "warning · certain · costs 3.7 s"]
+
+
+def test_the_header_says_whose_recompiles_there_are_none_of_if_it_has_room(tmp_path):
+    run = load(runs_to_see.running(tmp_path / "run"))
+    wide, narrow = (
+        plain(chrome.header(run, RunDir(tmp_path), "running", paused=False, width=n)) for n in (120, 50)
+    )
+    assert "  no recompiles of your functions  " in wide
+    assert narrow.endswith("  no recompiles")
+
+
+def test_each_cache_that_a_call_can_miss_has_words():
+    assert set(MISSED) == set(levels.LEVELS)
 
 
 def test_a_rule_shows_each_item_of_a_list_in_a_paragraph_of_its_own():

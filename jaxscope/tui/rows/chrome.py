@@ -50,9 +50,13 @@ def header(
         made.append(f"  step {step:,}")
     users = [f for f in run.functions.values() if f.user and f.compilations]
     again = recompiles(run)
-    made += ["  ", (f"▲ {count(again, 'recompile')}", "retrace") if again else ("no recompiles", "dim")]
+    partly: list[Part] = []
     if run.degraded or run.damaged or run.unknown:
-        made.append(("  ◐ partly recorded", "warning" if run.damaged or run.unknown else "dim"))
+        partly = [("  ◐ partly recorded", "warning" if run.damaged or run.unknown else "dim")]
+    none = "no recompiles of your functions"
+    if cell_len(plain([*made, *partly])) + 2 + len(none) > width:
+        none = "no recompiles"
+    made += ["  ", (f"▲ {count(again, 'recompile')}", "retrace") if again else (none, "dim"), *partly]
     main = run.main
     extra = [count(len(users), "function"), count(len(run.programs), "program")]
     if main is not None and main.started is not None:

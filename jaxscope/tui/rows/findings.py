@@ -59,19 +59,20 @@ def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]
     ]
 
 
-def detail(f: Finding, places: Places) -> list[list[Part]]:
+def detail(f: Finding, places: Places, *, running: bool) -> list[list[Part]]:
     """Return paragraphs about a finding: what was found, its severity, cost and line, how to fix it and the
-    evidence, then the documentation of its rule. ``places`` shortens file names."""
-    return [*seen(f, places), [], *rule(f.code)]
+    evidence, then the documentation of its rule. ``places`` shortens file names. ``running`` tells whether
+    the program still runs, so that the cost may grow."""
+    return [*seen(f, places, running=running), [], *rule(f.code)]
 
 
-def seen(f: Finding, places: Places) -> list[list[Part]]:
+def seen(f: Finding, places: Places, *, running: bool) -> list[list[Part]]:
     """Return paragraphs about a finding: what was found, its severity, cost and line, how to fix it, and the
-    first 20 pieces of evidence. ``places`` shortens file names."""
+    first 20 pieces of evidence. The parameters are those of ``detail``."""
     made: list[list[Part]] = [[mark(f), " ", (f.code, "name"), f"  {sentence(f)}"]]
     facts = [f.severity, f.certainty]
     if f.seconds:
-        facts.append(f"cost {cost(f)} so far")
+        facts.append(f"costs {cost(f)}{' so far' if running else ''}")
     at = places.frame(f.source)
     if at:
         facts.append(at)

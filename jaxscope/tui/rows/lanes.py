@@ -10,6 +10,7 @@ from jaxscope.present.text import function_name, seconds
 from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 GLYPHS = dict(zip(PHASES, "░▒█▁", strict=True))
+LONG = 200  # characters that are enough for a name
 SHORTEST_S = 1e-3  # the shortest part of the run that can be drawn
 
 
@@ -83,8 +84,8 @@ def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
 
 def columns(axis: Axis) -> list[Column[Lane]]:
     return [
-        Column("function", lambda lane, _: name(lane), 20, order=name),
-        number_column("again", lambda lane: lane.recompiles, again, 6),
+        Column("function", name, 20, order=lambda lane: name(lane, LONG)),
+        number_column("recompiles", lambda lane: lane.recompiles, again, 10),
         number_column("time", lambda lane: lane.seconds, lambda s: [(seconds(s), "bold")], 8),
         Column(
             f"{seconds(axis.begin) if axis.begin else 0} … {seconds(axis.begin + axis.length)}",
@@ -94,10 +95,13 @@ def columns(axis: Axis) -> list[Column[Lane]]:
     ]
 
 
-def name(lane: Lane) -> str:
+def name(lane: Lane, width: int) -> str:
+    """Return the name of the function of ``lane``, or how many functions that are not the user's it has. The
+    latter is shorter if ``width`` characters are too few."""
     if lane.function is not None:
         return function_name(lane.function)
-    return f"({len(lane.members):,} of libraries)"
+    whole = f"({len(lane.members):,} outside your functions)"
+    return whole if len(whole) <= width else f"({len(lane.members):,} outside yours)"
 
 
 def ident(lane: Lane) -> str:

@@ -60,7 +60,8 @@ class Findings(View):
 
     def _detail(self) -> None:
         f = self.table.current
-        self.words("detail").say(*(rows.detail(f, self.feed.places()) if f is not None else []))
+        places, running = self.feed.places(), self.feed.running
+        self.words("detail").say(*(rows.detail(f, places, running=running) if f is not None else []))
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)

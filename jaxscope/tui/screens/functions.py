@@ -10,7 +10,9 @@ from textual.widget import Widget
 
 from jaxscope.model.causes import compared
 from jaxscope.model.records import Function
+from jaxscope.present.functions import MISSED
 from jaxscope.present.text import function_name
+from jaxscope.schema.findings import CERTAIN
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.dialogs import Picker
@@ -142,10 +144,11 @@ class Functions(View):
             title += f" compared with {which}" if against else f" compared with the nearest, {which}"
         before = f"#{n or '?'}" if against else "nearest earlier key"
         self.key.columns = tuple(rows.key_columns(compared=nearest is not None, before_title=before))
-        certainty = ""
+        missed = ""
         if comparison is not None and nearest is not None and against is None:
-            certainty = f"{comparison.causes[0].certainty} · level {comparison.level}"
-        self.key.entitle(f"Key of {title}", certainty)
+            likely = "" if comparison.causes[0].certainty == CERTAIN else " · likely cause"
+            missed = MISSED[comparison.level] + likely
+        self.key.entitle(f"Key of {title}", missed)
         self.key.show(rows.key_of(run, c, against))
         self.words("reasons").say(rows.reasons(run, c, against), [(rows.where(c, self.feed.places()), "dim")])
 

@@ -130,7 +130,7 @@ class Overview(View):
         if f is None or (self.narrow and not self.short):
             self.words("advised").say()
             return
-        found = finding_rows.seen(f, self.feed.places())
+        found = finding_rows.seen(f, self.feed.places(), running=self.feed.running)
         if self.narrow:
             self.words("advised").say(*found)
         else:
