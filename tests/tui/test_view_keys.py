@@ -308,6 +308,17 @@ def test_a_finding_leads_to_its_evidence_and_can_be_hidden(typical):
     drive(typical, steps)
 
 
+def test_the_notice_about_a_hidden_finding_goes_when_the_finding_is_shown_again(typical):
+    async def steps(pilot, app):
+        await press(pilot, "6", "x")
+        assert "JX101 is hidden until you quit" in screen(app)
+        app.screen.table.action_bottom()
+        await press(pilot, "x")
+        assert not app.hidden and "is hidden until you quit" not in screen(app)
+
+    drive(typical, steps, notifications=True)
+
+
 def test_tabs_and_the_keys_of_the_footer_answer_the_mouse(typical):
     async def steps(pilot, app):
         await pilot.click("#tabs", offset=(screen(app).splitlines()[1].index("Functions"), 0))

@@ -105,6 +105,7 @@ class Findings(View):
         f = self.table.current
         if f is not None:
             self.scope.hidden ^= {f.code}
+            self.app.clear_notifications()  # an earlier one about this code
             if f.code in self.scope.hidden:
                 key = actions.key_of("findings.hide", self.scope.actions)
                 self.notify(
