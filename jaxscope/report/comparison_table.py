@@ -44,12 +44,15 @@ class Row(NamedTuple):
         cannot be compared.
       sure: for each column, True if the value is exact, False if the true value may be larger. None: all are
         exact.
+      styles: for each column the style of its cell: ``error`` if the program does not fit, ``good`` if the
+        value is the smallest. Empty: no cell has one.
     """
 
     name: str
     cells: list[str]
     values: Amounts | None = None
     sure: list[bool] | None = None
+    styles: tuple[str, ...] = ()
 
 
 def rows(columns: Sequence[Column]) -> list[Row]:
@@ -122,11 +125,11 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
         s for s, v, r in zip(row.sure, row.values, ran, strict=True) if r and v == least
     ):
         return row
-    cells = [
-        cell + MARK if r and v == least else cell
-        for cell, v, r in zip(row.cells, row.values, ran, strict=True)
-    ]
-    return row._replace(cells=cells)
+    smallest = [r and v == least for v, r in zip(row.values, ran, strict=True)]
+    cells = [cell + MARK if s else cell for cell, s in zip(row.cells, smallest, strict=True)]
+    styles = row.styles or ("",) * len(cells)
+    styles = tuple("good" if s else style for s, style in zip(smallest, styles, strict=True))
+    return row._replace(cells=cells, styles=styles)
 
 
 def nothing_over(over: Axes, known: Iterable[Axes]) -> int | None:
@@ -174,14 +177,15 @@ def _executed(found: Sequence[Traffic] | None) -> str:
 def _memory(programs: Sequence[ProgramMetrics]) -> Row:
     capacities = [p.fit.capacity if p.fit is not None else None for p in programs]
     common = capacities[0] if len(programs) > 1 and len(set(capacities)) == 1 else None
-    cells = []
+    cells, styles = [], []
     for p, capacity in zip(programs, capacities, strict=True):
         capacity_text = f" of {size(capacity)}" if common is None and capacity is not None else ""
         full = "does not fit" if p.fit is not None and p.fit.fits is False else ""
+        styles.append("error" if full else "")
         used = p.used_bytes
         cells.append(full if used is None else f"{size(used)}{capacity_text}{f': {full}' if full else ''}")
     name = "memory per device" if common is None else f"memory of {size(common)}"
-    return Row(name, cells, [p.used_bytes for p in programs])
+    return Row(name, cells, [p.used_bytes for p in programs], styles=tuple(styles))
 
 
 def _bounds(bounds: Sequence[Bounds | None]) -> Iterator[Row]:
@@ -261,7 +265,8 @@ def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
         if at:
             yield BLANK
         for n, row in enumerate(table_rows):
-            same = len(columns) > 1 and len(set(row.cells)) == 1
+            plain = "bold" if n < heads else "dim" if len(columns) > 1 and len(set(row.cells)) == 1 else ""
+            styles = [style or plain for style in row.styles or ("",) * len(columns)]
             cells = [
                 f"  {row.cells[i]:<{widths[i] - cell_len(row.cells[i]) + len(row.cells[i])}}"
                 for i in range(at, end)
@@ -272,20 +277,12 @@ def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
                 cells[-1] = cells[-1].rstrip()
             name = row.name + " " * (label - cell_len(row.name) if cells else 0)
             yield line(
-                (name, "dim" if n < heads or same else ""),
-                *((cell, _style(cell.rstrip(), n < heads, same)) for cell in cells),
+                (name, "dim" if plain else ""),
+                *zip(cells, styles[at:end], strict=False),
                 indent=INDENT,
                 hang=label + 2,
             )._replace(cells=(row.name, *row.cells[at:end]))
         at = end
-
-
-def _style(cell: str, heading: bool, same: bool) -> str:
-    if heading:
-        return "bold"
-    if cell.endswith("does not fit"):
-        return "error"
-    return "good" if cell.endswith(MARK) else "dim" if same else ""
 
 
 def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:

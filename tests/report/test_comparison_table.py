@@ -135,6 +135,19 @@ def test_a_bound_that_may_be_larger_is_not_the_least():
     ]  # one alone is compared with nothing
 
 
+def test_only_the_cell_of_a_program_that_does_not_fit_is_red_and_only_the_least_is_green(tmp_path):
+    settings = ["does not fit", "8x2 ◂", "4x4"]
+    run = varied(tmp_path / "r", 3 * GIB, 2 * GIB, 20 * GIB, settings=settings)
+    [(_, columns)] = variants.by_function(variants.of(load(run), run))
+    colored = {
+        (str(span.style), line.text.plain[span.start : span.end].strip())
+        for line in comparison_table.table(columns, 100)
+        for span in line.text.spans
+        if str(span.style) not in ("bold", "dim")
+    }
+    assert colored == {("bold red", "20.0 GiB: does not fit"), ("green", "2.0 GiB ◂")}
+
+
 def test_settings_that_are_hostile_are_shown_without_harm(tmp_path):
     text = page(varied(tmp_path / "r", 3 * GIB, 2 * GIB, settings=["a\x1b]0;x\x07", "[red]b" * 40]))
     assert "\x1b" not in text and "\x07" not in text and "[red]b" in text
