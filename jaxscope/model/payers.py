@@ -22,6 +22,7 @@ from jaxscope.analysis.rewrap_site import (
     in_a_loop,
     is_task,
     loop_around,
+    loops_around,
     reached_now_and_then,
 )
 from jaxscope.model import causes, sources
@@ -380,7 +381,7 @@ def sizes_change(run: Run, p: Payer) -> bool:
     """Return whether the operations that the line of ``p`` runs were probably compiled again because array
     sizes changed: most of them were compiled first for one size, and only then for another."""
     # Several sizes alone do not prove it, because one call can have arrays of several sizes.
-    if not any(causes.reason(run, c).kind in SHAPES for c in p.again):
+    if not any(causes.reason(run, c).kind in SHAPES for c in p.again) or _in_first_iteration(run, p):
         return False
     met: dict[int, dict[str, int]] = {}  # size -> operation -> time
     for c in p.compilations:
@@ -391,6 +392,37 @@ def sizes_change(run: Run, p: Payer) -> bool:
     alike = min(ALIKE, len({c.function.id for c in p.again}))
     several = [operations for operations in met.values() if len(operations) >= alike]
     return any(_one_after_the_other(a, b) for a, b in itertools.combinations(several[:MOST_SIZES], 2))
+
+
+def _in_first_iteration(run: Run, p: Payer) -> bool:
+    """Return whether all compilations of ``p`` seem to belong to the first iteration of the outermost loop
+    around its line or around a call that leads to it: another line in this loop, which each iteration
+    reaches, was compiled for the first time after them. False if there is no such loop."""
+    loop = _outermost_loop(run, p.compilations[0])
+    if loop is None or any(_outermost_loop(run, c) != loop for c in p.compilations[1:]):
+        return False
+    file, (first, last) = loop
+    text, met = sources.of(run), set[tuple[str, int]]()
+    end = max(c.t_ns for c in p.compilations)
+    for c in sorted(run.compilations.values(), key=lambda c: c.t_ns):
+        inside = any(f.file == file and first <= f.line <= last for f in c.lines)
+        if not inside or c.site is None or c.site.place in met or c.site.place == p.line.place:
+            continue
+        met.add(c.site.place)
+        if c.t_ns > end and not any(depends_on_a_condition(text(f.file), f.line) for f in c.lines):
+            return True
+    return False
+
+
+def _outermost_loop(run: Run, c: Compilation) -> tuple[str, tuple[int, int]] | None:
+    """Return (file, (first line, last line)) of the outermost loop around the user's lines that led to
+    ``c``; None: there is none."""
+    text = sources.of(run)
+    for f in reversed(c.lines):
+        loops = loops_around(text(f.file), f.line)
+        if loops:
+            return f.file, loops[0]
+    return None
 
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
