@@ -553,7 +553,7 @@ def test_the_header_says_whose_recompiles_there_are_none_of_if_it_has_room(tmp_p
     wide, narrow = (
         plain(chrome.header(run, RunDir(tmp_path), "running", paused=False, width=n)) for n in (120, 50)
     )
-    assert "  no recompiles of your functions  " in wide
+    assert "  no recompiles of your function  " in wide
     assert narrow.endswith("  no recompiles")
 
 

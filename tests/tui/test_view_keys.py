@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 import runs_to_see
+import written
 from seen import screen, settled, until
 from textual import events
 from textual.css import stylesheet
 from textual.css.stylesheet import Stylesheet
 
+from jaxscope.log import store
 from jaxscope.schema import events as ev
 from jaxscope.tui import actions
 from jaxscope.tui.app import App
@@ -42,6 +44,30 @@ async def press(pilot, *keys):
     for key in keys:
         await pilot.press(key)
         await settled(pilot)
+
+
+def test_counts_of_functions_and_programs_agree_on_all_screens(tmp_path):
+    run = store.create(tmp_path / "run")
+    log = written.Log(run)
+    log.backend(1)
+    own, other = written.function("train_step"), written.function("add", None, None, eager=True)
+    takes = written.key(written.leaf("x", 4))
+    hlo = "HloModule jit_f\n\nENTRY %main (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n"
+    for seen, program, texts in ((own, "p0", {"hlo": hlo}), (other, "p1", None)):
+        log.say(seen)
+        log.compiled(seen, takes, program=program, texts=texts)
+    log.end()
+    written.exited(run)
+
+    async def steps(pilot, app):
+        assert "  no recompiles of your function  2 programs" in screen(app)
+        assert "(1 outside your functions)" in screen(app)
+        await press(pilot, "2")
+        assert "Functions  1 of yours, 1 other" in screen(app)
+        await press(pilot, "4")
+        assert "no program with a recorded text communicates (1 of 2 programs" in screen(app)
+
+    drive(run, steps)
 
 
 def test_numbers_open_the_seven_screens(typical):

@@ -15,6 +15,7 @@ from jaxscope.present.text import count, seconds
 from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.tui.actions import VIEWS
 from jaxscope.tui.cells import Button, Part, plain
+from jaxscope.tui.rows.functions import used
 
 SHORT = 4  # letters of the other screens' names if there is no room for all names
 
@@ -22,8 +23,8 @@ SHORT = 4  # letters of the other screens' names if there is no room for all nam
 def header(
     run: Run, directory: RunDir, state: str, *, paused: bool, width: int, machine: str | None = None
 ) -> list[Part]:
-    """Return the first line of a screen: ``train.py ● running 2 min 14 s step 381 ▲ 4 recompiles 7
-    programs``.
+    """Return the first line of a screen: ``train.py ● running 2 min 14 s step 381 ▲ 4 recompiles of
+    your 3 functions  7 programs``.
 
     Args:
       state: the state of the run: running, exited, stopped or lost.
@@ -48,17 +49,21 @@ def header(
     step = max((transfers.steps(run, p) or 0 for p in run.processes.values()), default=0)
     if step:
         made.append(f"  step {step:,}")
-    users = [f for f in run.functions.values() if f.user and f.compilations]
+    users = [f for f in run.functions.values() if f.user and used(f)]
     again = recompiles(run)
     partly: list[Part] = []
     if run.degraded or run.damaged or run.unknown:
         partly = [("  ◐ partly recorded", "warning" if run.damaged or run.unknown else "dim")]
-    none = "no recompiles of your functions"
-    if cell_len(plain([*made, *partly])) + 2 + len(none) > width:
-        none = "no recompiles"
-    made += ["  ", (f"▲ {count(again, 'recompile')}", "retrace") if again else (none, "dim"), *partly]
+    recompiled: list[Part] = [
+        (f"▲ {count(again, 'recompile')}", "retrace") if again else ("no recompiles", "dim")
+    ]
+    whose = "function" if len(users) == 1 else f"{len(users):,} functions" if users else "functions"
+    of: list[Part] = [(f" of your {whose}", "dim")]
+    if cell_len(plain([*made, "  ", *recompiled, *of, *partly])) > width:
+        of = []
+    made += ["  ", *recompiled, *of, *partly]
     main = run.main
-    extra = [count(len(users), "function"), count(len(run.programs), "program")]
+    extra = [count(len(run.programs), "program")]
     if main is not None and main.started is not None:
         extra.append(f"JAX {main.started.jax or '?'}")
     if run.devices:

@@ -18,10 +18,15 @@ from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 
+def used(f: Function) -> bool:
+    """Return whether ``f`` is listed: it was called or compiled."""
+    return bool(f.compilations or f.calls or f.fast_path_misses)
+
+
 def functions(run: Run, starred: Collection[str]) -> list[Function]:
     """Return the functions to list, those that the user marked before others, then the user's own before
     others, then the slowest first. ``starred`` has the ids of the marked functions."""
-    found = [f for f in run.functions.values() if f.compilations or f.calls or f.fast_path_misses]
+    found = [f for f in run.functions.values() if used(f)]
     return sorted(found, key=lambda f: (f.id not in starred, not f.user, -f.seconds, -f.compiled, f.id))
 
 

@@ -79,6 +79,9 @@ class Collectives(ByMachine):
         if read:
             devices = len(run.devices)
             where = "1 device" if devices == 1 else f"{devices} devices" if devices else "the devices"
+            if len(read) < len(run.programs):
+                which = f"{len(read):,} of {count(len(run.programs), 'program')} have a recorded text"
+                return f"None: no program with a recorded text communicates ({which}; {where}). ✓"
             return f"None: no program of this run communicates ({count(len(read), 'program')} on {where}). ✓"
         return "No compiled text was recorded: use jaxscope run --ir all (the default)."
 

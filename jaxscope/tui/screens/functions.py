@@ -11,7 +11,7 @@ from textual.widget import Widget
 from jaxscope.model.causes import compared
 from jaxscope.model.records import Function
 from jaxscope.present.functions import MISSED
-from jaxscope.present.text import function_name
+from jaxscope.present.text import count, function_name
 from jaxscope.schema.findings import CERTAIN
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
@@ -83,6 +83,9 @@ class Functions(View):
             self.functions.columns = tuple(rows.function_columns(run, app.starred, self.feed.places()))
             found = rows.functions(run, app.starred)
             self.functions.show(found)
+            users = sum(f.user for f in found)
+            others = f", {count(len(found) - users, 'other')}" if len(found) > users else ""
+            self.functions.entitle("Functions", f"{users:,} of yours{others}" if found else "")
             # Not more lines than needed, because the key below is long.
             self.functions.styles.height = (
                 "2fr" if self.narrow else max(5, min(len(found) + 2, self.size.height // 3))
