@@ -395,7 +395,9 @@ def _parameters(signature: str | None) -> list[str]:
     return [name[1] for name in names if name is not None]
 
 
-def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
+def argument(
+    call: ast.Call, signature: str | None, parameter: str, *, of_class: bool = False
+) -> ast.expr | None:
     """Return the expression that ``call`` passes for a parameter of the called function. Return None if it is
     unknown, or if the call does not pass the parameter.
 
@@ -404,6 +406,8 @@ def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr 
       signature: the signature of the function as text: ``(w, x, key)``; None: unknown.
       parameter: the name of the parameter. ``args[1]`` is the second of the arguments that ``*args``
         collects.
+      of_class: whether the function is defined in a class, so that a call of a method passes the object as
+        the first argument.
     """
     for k in call.keywords:
         if k.arg == parameter:
@@ -411,8 +415,10 @@ def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr 
     names = parameters(signature)
     if not names or any(isinstance(a, ast.Starred) for a in call.args):
         return None
-    if names[:1] == ["self"]:
-        if parameter == "self":
+    passed = len(call.args) + len(call.keywords)
+    method = of_class and isinstance(call.func, ast.Attribute) and passed < len(names)
+    if names[:1] == ["self"] or method:
+        if parameter == names[0]:
             return call.func.value if isinstance(call.func, ast.Attribute) else call.func
         del names[0]
     if (more := collects(signature)) and parameter.startswith(f"{more}["):

@@ -81,32 +81,41 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
             cause_count(kind, len(calls[kind])) + (f" {seconds(t)}" if several else "") for kind, t in ranking
         )
         total = sum(spent.values())
-        # Seconds of parallel threads and processes add up to more than the time that passed.
-        elapsed = run.compiling_seconds
-        parallel = ", some of it in parallel" if elapsed is not None and total > elapsed else ""
-        yield line((seconds(total), "bold"), f" spent recompiling{parallel} ({by_cause})", hang=2)
+        yield line(
+            (seconds(total), "bold"), f" spent recompiling{_in_parallel(run, total)} ({by_cause})", hang=2
+        )
     outside = payers.recompiled_outside(run)
     if outside:
-        again_seconds = seconds(sum(c.seconds for c in outside))
+        again = sum(c.seconds for c in outside)
         total = sum(f.compiled for f in run.functions.values() if not f.user)
         yield line(
-            (again_seconds, "bold"),
-            f" spent recompiling {OUTSIDE.lower()} ({len(outside):,} of {count(total, 'compilation')} there)",
+            (seconds(again), "bold"),
+            f" spent recompiling {OUTSIDE.lower()}{_in_parallel(run, again)} ({len(outside):,} of"
+            f" {count(total, 'compilation')} there)",
             hang=2,
         )
+
+
+def _in_parallel(run: Run, spent: float) -> str:
+    """Return a clause that is not empty if ``spent`` seconds are more than the time that passed during all
+    compilations, because threads or processes compiled at the same time."""
+    elapsed = run.compiling_seconds
+    return ", some of it in parallel" if elapsed is not None and spent > elapsed else ""
 
 
 def without_advice(run: Run, places: Places) -> Iterator[Line]:
     """Yield lines about the lines of code whose compilations took at least a tenth of the compile time
     although no finding is about them. ``places`` shortens file names."""
+    found = needed_once(run)
     parts = [
         f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
-        for entry, names, cost in needed_once(run)
+        for entry, names, cost in found
     ]
     if parts:
+        first = 2 * sum(entry.again for entry, *_ in found) < sum(entry.seconds for entry, *_ in found)
         yield BLANK
         yield line(
-            ("Long compilations without a finding (mostly first calls): ", "dim"),
+            (f"Long compilations without a finding{' (mostly first calls)' if first else ''}: ", "dim"),
             "; ".join(parts),
             hang=2,
         )

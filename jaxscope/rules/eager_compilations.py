@@ -90,7 +90,10 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
     finding is about one line, or about several lines of a loop, a function or a callback."""
     # Grouping and advice depend on counts, not on times: two runs of one program have the same findings.
     total, reported = payers.total_seconds(run), set[Frame]()
-    for place, lines in _together(run):
+    together = list(_together(run))
+    for place, lines in together:
+        if _passes_other_sizes(lines, [other for _, other in together]):
+            continue
         least = (SHARE if any(line.payer.again for line in lines) else ONCE) * total
         all_long = len(lines) > 1 and sum(line.finding.seconds or 0.0 for line in lines) >= least
         if not all_long and not any(line.counted or line.long for line in lines):
@@ -104,6 +107,20 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
         reported.update(line.payer.line for line in lines)
         yield found
     yield from _in_functions(run, [p for p in payers.payers(run) if p.line not in reported])
+
+
+def _passes_other_sizes(lines: Sequence[Avoidable], others: Sequence[Sequence[Avoidable]]) -> bool:
+    """Return whether ``lines`` is one line that passes arrays of changing sizes to a function, and most of
+    what their sizes make JAX compile is in ``others``, lines of this function."""
+    if len(lines) != 1 or slug_of(lines[0].finding) != ONE_SIZE:
+        return False
+    at, here = lines[0].payer.line, len(lines[0].payer.compilations)
+    return any(
+        slug_of(other[0].finding) == ONE_SIZE
+        and sum(at in c.lines[1:] for line in other for c in line.payer.compilations) > here
+        for other in others
+        if other is not lines and other
+    )
 
 
 def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:

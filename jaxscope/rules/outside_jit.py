@@ -283,7 +283,7 @@ def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) 
         words = message("fix-iterate-keys", otherwise=None if typed else message("if-no-keys"))
         return Fix(words, "fold_in")
     over = _iterated(run, p, unstacked)
-    words = message("fix-iterate-numpy", array=over or "x", first=None if over else message("first"))
+    words = message("fix-iterate-numpy", array=over) if over else message("fix-iterate-numpy-arrays")
     return Fix(words, "numpy")
 
 

@@ -446,7 +446,8 @@ def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
         return fix
     parameter = "".join(tokens(path)[:2]) if collected else root(path)
     call = call_at(sources.of(run)(c.site.file), c.site.line, c.missed.column, f.name)
-    passed = argument(call, f.signature, parameter) if call is not None else None
+    of_class = "." in f.qualname.rpartition("<locals>.")[2]
+    passed = argument(call, f.signature, parameter, of_class=of_class) if call is not None else None
     if passed is None or not (collected or isinstance(passed, (ast.Name, ast.Attribute))):
         return fix
     name = ast.unparse(passed)

@@ -372,3 +372,17 @@ def test_a_loop_over_chunks_of_rows_is_recognized(body, chunks):
     source = f"for i in range(0, len(x), n):\n    {body}\n"
     assert loop_calls.takes_chunks(source, 2) is chunks
     assert loop_calls.takes_chunks(source.replace("range(0, len(x), n)", "range(9)"), 2) is False
+
+
+def test_the_object_of_a_method_is_an_argument_however_it_is_called():
+    import ast
+
+    call = ast.parse("t.step(p, x)").body[0].value
+    values = {
+        name: value and ast.unparse(value)
+        for name in ("s", "p", "x")
+        for value in [loop_calls.argument(call, "(s, p, x)", name, of_class=True)]
+    }
+    assert values == {"s": "t", "p": "p", "x": "x"}
+    static = loop_calls.argument(ast.parse("T.step(s, p, x)").body[0].value, "(s, p, x)", "p", of_class=True)
+    assert ast.unparse(static) == "p"

@@ -78,7 +78,8 @@ def test_what_is_compiled_once_by_one_operation_is_no_finding_whatever_its_share
 
 
 @pytest.mark.parametrize(
-    ("library", "advice"), [("jax", "np.asarray(x) first"), ("matplotlib", "convert arrays to NumPy")]
+    ("library", "advice"),
+    [("jax", "convert the arrays over which this line iterates"), ("matplotlib", "convert arrays to NumPy")],
 )
 def test_an_array_that_is_iterated_over_is_to_be_numpys(run, library, advice):
     unstack = function("unstack", None, None, eager=True, form="primitive")

@@ -503,8 +503,10 @@ TEMPLATES = {
         "find what changes repeatedly: jaxscope report --function {function} lists each recompile; if a"
         " shape changes, pad to a few sizes"
     ),
-    "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array}){first}",
-    "first": " first",
+    "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array})",
+    "fix-iterate-numpy-arrays": (
+        "convert the arrays over which this line iterates to NumPy arrays before, with np.asarray"
+    ),
     "fix-iterate-keys": (
         "this line takes elements out of a JAX array one at a time, and runs operations for each element. If"
         " they are random keys, make each key where it is needed, with jax.random.fold_in(key, i) for i = 0,"
