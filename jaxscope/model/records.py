@@ -16,6 +16,7 @@ import msgspec
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import reached_level
 from jaxscope.model.intervals import MOST_SECONDS, Occupied, Threads
+from jaxscope.schema import function_ids
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import (
     COMPILE,
@@ -379,8 +380,8 @@ class Function(msgspec.Struct, eq=False):
 def unseen(function: str) -> FunctionSeen:
     """Return a FunctionSeen event for a function that no event in the log describes, with only the names in
     the id ``function``: ``step`` and ``main.step`` for ``main.step@train.py:12``."""
-    name = function.partition("@")[0]
-    return FunctionSeen(function=function, name=name.rpartition(".")[2] or name, qualname=name)
+    known = function_ids.read(function)
+    return FunctionSeen(function=function, name=known.name, qualname=known.qualname)
 
 
 class StaleCapture(msgspec.Struct, eq=False):

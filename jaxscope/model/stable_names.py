@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath, PureWindowsPath
 
 from jaxscope.model.records import Function
+from jaxscope.schema import function_ids
 
 LONGEST = 300
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
@@ -41,8 +42,8 @@ def root(path: str) -> str:
 def order(f: Function) -> tuple[object, ...]:
     """Return a key that sorts functions by file and line, then by their ids, then by the functions that they
     capture. The order does not depend on which function the program calls first."""
-    place, _, _ = f.id.partition(" | captures ")
-    return f.seen.file or "", f.seen.line or 0, _with_numbers(place), _with_numbers(f.seen.captured_code)
+    place = _with_numbers(function_ids.without_captures(f.id))
+    return f.seen.file or "", f.seen.line or 0, place, _with_numbers(f.seen.captured_code)
 
 
 def _with_numbers(text: str) -> list[str | int]:

@@ -12,6 +12,7 @@ from jaxscope.model.rank_log import Rank, Seen
 from jaxscope.model.ranks import Divergence, Job
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import add, declare, in_order
+from jaxscope.schema import function_ids
 from jaxscope.schema.events import RankGroup, RanksCompiled
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame, Key
@@ -268,13 +269,10 @@ def _numbers(numbers: Sequence[int]) -> Message:
 def _published_name(group: RankGroup) -> Message | str:
     """Return the name of the function that the ranks of ``group`` compiled, with the line of its definition;
     only the name if the line is unknown."""
-    name, _, place = (group.function or "?").partition("@")
-    file, _, line = place.partition(" ")[0].rpartition(":")
-    if not file or not line.isdecimal():
+    name, file, line = function_ids.read(group.function or "?")
+    if file is None or line is None:
         return name
-    return message(
-        "program-of-line", function=name.replace(".<locals>", ""), line=Frame(file, int(line[:9]), name)
-    )
+    return message("program-of-line", function=name.replace(".<locals>", ""), line=Frame(file, line, name))
 
 
 def _settings(here: Seen, there: Seen) -> list[tuple[str, str, str]]:

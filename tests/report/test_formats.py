@@ -55,6 +55,7 @@ def one(**more):
             "severity": WARNING,
             "certainty": CERTAIN,
             "title": "train_step was traced again: 50 % of x, y: z",
+            "function": f"Trainer.train_step@{BASE}/pkg/train.py:12 | jax.grad",
             "source": Frame(f"{BASE}/pkg/train.py", 5, "main"),
             "evidence": [Evidence("#2 at step 3", source=Frame(f"{BASE}/pkg/train.py", 5, "main"))],
             "fix": "pad it",
@@ -87,6 +88,22 @@ def test_full_shows_the_line_with_carets_under_what_it_speaks_of():
         "  = #2 at step 3\n"
         "  = help: pad it\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "path", "marked"),
+    [
+        ("loss = retrain_step(x) + train_step(y)", None, "train_step"),
+        ("loss = self.run(state.params, batch)", "state.params['w']", "state"),
+        ("loss = self.run(batch)  # slow", "state.params['w']", "loss = self.run(batch)"),
+        ("loss = self.run(batch)", None, "loss = self.run(batch)"),
+    ],
+)
+def test_full_marks_the_function_or_the_argument_of_the_finding(code, path, marked):
+    source = "\n\n\n\n  " + code
+    text = full.render(placed(one(path=path, title="the loss is slow")), lambda _: source)
+    shown, mark = (line for line in text.split("\n") if "|" in line and line.strip() != "|")
+    assert shown[mark.index("^") : mark.rindex("^") + 1] == marked
 
 
 @pytest.mark.parametrize("source", [None, "", "a\n", "a\n\n\n\n\n"])

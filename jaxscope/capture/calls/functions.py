@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from jaxscope import jax_internals
 from jaxscope.capture import frames
 from jaxscope.capture.paths import kind_name, slot
+from jaxscope.schema import function_ids
 from jaxscope.schema.events import FunctionSeen
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS
 
@@ -311,25 +312,6 @@ def is_defined(pattern: str) -> bool:
     return False
 
 
-def function_id(
-    qualname: str, file: str | None, line: int | str | None, wrappers: list[str], captured: str = ""
-) -> str:
-    """Return the id of a function in a recording: ``step@train.py:12 | jax.vmap``.
-
-    Args:
-      qualname: the qualified name of the function: ``step``.
-      file: the file that defines it; None: unknown.
-      line: its first line and what ``_place`` adds to it: ``12``, ``"12:8"`` for a lambda at column 8; None:
-        unknown.
-      wrappers: the names of the wrappers around the function: ``["jax.vmap"]``.
-      captured: a text that describes the functions that it captures (``_code_of``). Unless it is empty, its
-        hash is appended to the id.
-    """
-    around = "".join(f" | {w}" for w in wrappers)
-    digest = f" | captures {hashlib.sha256(captured.encode()).hexdigest()[:8]}" if captured else ""
-    return f"{qualname}@{file or '?'}:{line if line is not None else '?'}{around}{digest}"
-
-
 def captures(function: Any) -> dict[str, Any]:
     """Return the closure variables of ``function`` that have a value: name -> value."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
@@ -483,7 +465,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
     return FunctionSeen(
         function=f"{name} (eager)"
         if eager
-        else function_id(qualname, file, _place(code, line), wrappers, captured_code),
+        else function_ids.written(qualname, file, _place(code, line), wrappers, captured_code),
         name=name,
         qualname=qualname,
         module=str(module) if module else None,
@@ -505,7 +487,7 @@ def describe_traced(jaxpr: Any) -> FunctionSeen:
     name, file, line = jax_internals.function_source(jaxpr)
     library = frames.library_of(file)
     return FunctionSeen(
-        function=function_id(name, file, line, []),
+        function=function_ids.written(name, file, line),
         name=name.rpartition(".")[2],
         qualname=name,
         module=library,

@@ -15,11 +15,10 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames, shield
-from jaxscope.capture.calls import functions
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.calls.interning import Introductions
 from jaxscope.capture.steps.tracker import Counter, StepTracker
-from jaxscope.schema import libraries
+from jaxscope.schema import function_ids, libraries
 from jaxscope.schema.events import FunctionSeen
 
 
@@ -80,7 +79,7 @@ class StepFunction:
             return True  # a jitted function that is traced; JAX's events count its calls
         self._count(
             FunctionSeen(
-                function=functions.function_id(code.co_qualname, code.co_filename, code.co_firstlineno, []),
+                function=function_ids.written(code.co_qualname, code.co_filename, code.co_firstlineno),
                 name=code.co_name,
                 qualname=code.co_qualname,
                 file=code.co_filename,

@@ -7,14 +7,17 @@ shorter, or has an empty line there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
+from jaxscope.analysis.paths import root
 from jaxscope.model import sources
 from jaxscope.present.escape import escape
 from jaxscope.present.findings import cost, fix_text
-from jaxscope.present.findings import title as title_of
 from jaxscope.report.formats.concise import headline, seen, where
 from jaxscope.report.formats.placed import Placed
+from jaxscope.schema import function_ids
+from jaxscope.schema.findings import Finding
 
 WIDEST = 160  # longer source lines are cut
 EVIDENCE = 8
@@ -49,7 +52,7 @@ def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[
     if not found or not found[0].strip():
         return []
     code = escape(found[0].expandtabs(4).rstrip(), WIDEST)
-    start, length = _mark(code, title_of(p.finding))
+    start, length = _mark(code, p.finding)
     return [
         f"{margin} |",
         f"{p.line} | {code}",
@@ -57,12 +60,12 @@ def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[
     ]
 
 
-def _mark(code: str, title: str) -> tuple[int, int]:
-    """Return (column, length) of the mark (``^^^^``) below the source line ``code``: below the name with
-    which the finding's title begins if ``code`` contains it, else below its code."""
-    name = title.partition(" ")[0].rstrip(":,").rpartition(".")[2]
-    at = code.find(name) if name.isidentifier() else -1
-    if at >= 0:
-        return at, len(name)
+def _mark(code: str, f: Finding) -> tuple[int, int]:
+    """Return (column, length) of the mark (``^^^^``) below the source line ``code``: below the name of the
+    finding's function or, if ``code`` does not contain it, of its argument; else below the whole code."""
+    for name in (function_ids.read(f.function or "").name, root(f.path or "")):
+        found = re.search(rf"\b{re.escape(name)}\b", code) if name.isidentifier() else None
+        if found is not None:
+            return found.start(), len(name)
     bare = code.lstrip()
     return len(code) - len(bare), max(1, len(bare.partition("  #")[0].rstrip()))

@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from jaxscope.schema import function_ids
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 
@@ -56,6 +57,6 @@ def fingerprint(p: Placed) -> str:
     """Return a text by which other tools recognize the finding in a later run: a hash of the rule's code, the
     file, the function and the argument, without line numbers."""
     f = p.finding
-    name = (f.function or "").partition("@")[0]
+    name = function_ids.read(f.function or "").qualname
     parts = (f.code, p.file or "", f.source.function if f.source is not None else "", name, f.path or "")
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
