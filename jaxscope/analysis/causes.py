@@ -43,6 +43,7 @@ from jaxscope.analysis.paths import below, tokens
 from jaxscope.analysis.pytree_diff import structure
 from jaxscope.schema.causes import (
     BODY,
+    FAST_CACHES,
     FUNCTION,
     NO_EQ,
     NO_FIELD,
@@ -103,7 +104,7 @@ class Circumstances(msgspec.Struct, frozen=True):
       signature: the function's parameters as text: ``(x, s=2.0)``; None: unknown.
       eager: whether the call is an operation applied outside jit.
       cleared: how often, at least, JAX's caches were cleared between the two calls.
-      full: name of a bounded cache of JAX that is nearly full -> (entries, capacity).
+      full: a bounded cache of JAX that is nearly full (one of ``CACHES``) -> (entries, capacity).
       effects: names of the function's effects; empty unless ``level`` is fast_path.
       other_program: whether both calls are under a transform, but probably need different programs: they are
         under different transforms, or one is the forward and one the backward program.
@@ -531,7 +532,7 @@ def _unexplained(after: Facts, miss: Circumstances) -> Cause:
             names = tuple(sorted({n.partition("<")[0] for n in miss.effects}))
             effects = Effects(names, refs=bool(names) and REF_EFFECTS.issuperset(names))
             return Cause("effects", FAST_PATH, None, None, None, CERTAIN, detail=effects)
-        full = {n: f for n, f in miss.full.items() if n.startswith("fast path")}
+        full = {n: f for n, f in miss.full.items() if n in FAST_CACHES}
         if full:
             return _evicted(FAST_PATH, full)
         return _unknown(FAST_PATH, after)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from jaxscope.jax_internals import attributes
 from jaxscope.jax_internals.base import known, known_or_none
+from jaxscope.schema.causes import FAST_CACHE, PLAIN_FAST_CACHE, SIGNATURES
 
 
 class Gauge(NamedTuple):
@@ -29,10 +30,10 @@ def cache_gauge() -> Gauge:
     """Return how full JAX's caches of call signatures are, and how often a look-up in one of them has missed.
     Raises LookupError if the installed JAX does not have one of the caches."""
     info = attributes.SIGNATURES.needed().cache_info()
-    sizes = {"signatures": (info.currsize, info.maxsize)}
+    sizes = {SIGNATURES: (info.currsize, info.maxsize)}
     for name, attribute in (
-        ("fast path", attributes.FAST_PATH),
-        ("fast path (no options)", attributes.FAST_PATH_NO_OPTIONS),
+        (FAST_CACHE, attributes.FAST_PATH),
+        (PLAIN_FAST_CACHE, attributes.FAST_PATH_NO_OPTIONS),
     ):
         cache = attribute.needed()
         sizes[name] = (cache.size(), cache.capacity())

@@ -14,7 +14,7 @@ from jaxscope.analysis.rewrap_site import creates_for_each_call
 from jaxscope.model import call_places, key_index, sources
 from jaxscope.model.records import Comparison, Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.schema.causes import FUNCTION, ArrayType, Cause, NewFunction, StaticDetail
+from jaxscope.schema.causes import FUNCTION, OLDER_CACHES, ArrayType, Cause, NewFunction, StaticDetail
 from jaxscope.schema.findings import CERTAIN
 from jaxscope.schema.keys import Frame, Key
 
@@ -455,7 +455,7 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
         signature=seen.signature,
         eager=seen.eager,
         cleared=max(0, (now.cleared or 0) - (then.cleared or 0)),
-        full=now.full or {},
+        full={OLDER_CACHES.get(name, name): sizes for name, sizes in (now.full or {}).items()},
         effects=_effects(c) if level == FAST_PATH else [],
         created_at=created[0] if created is not None else None,
         created_there=created is not None and created[1],

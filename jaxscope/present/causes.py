@@ -21,9 +21,11 @@ from jaxscope.present.escape import escape
 from jaxscope.present.text import article, brief, count, line, wrapper_name
 from jaxscope.schema.causes import (
     BODY,
+    FAST_CACHE,
     FUNCTION,
     NO_FIELD,
     PARTS,
+    PLAIN_FAST_CACHE,
     SAME_TEXT,
     UNSTABLE_HASH,
     AheadOfTime,
@@ -443,9 +445,12 @@ def _cleared(c: Cause) -> str:
     )
 
 
+_CACHES = {FAST_CACHE: "fast path", PLAIN_FAST_CACHE: "fast path (no options)"}
+
+
 def _evicted(c: Cause) -> str:
     full = c.detail.caches if isinstance(c.detail, FullCaches) else ()
-    which = ", ".join(f"{name} {size:,} of {room:,}" for name, size, room in full)
+    which = ", ".join(f"{_CACHES.get(name, name)} {size:,} of {room:,}" for name, size, room in full)
     return f"no part of the key changed; the program was probably evicted from a full cache ({which} entries)"
 
 

@@ -259,9 +259,16 @@ class Cleared(_Detail, tag="cleared", frozen=True, gc=False):
     times: int
 
 
+# JAX's bounded caches. Logs of older versions have the names in the second line.
+SIGNATURES, FAST_CACHE, PLAIN_FAST_CACHE = CACHES = "signatures", "fast_path", "fast_path_no_options"
+OLDER_CACHES = {"fast path": FAST_CACHE, "fast path (no options)": PLAIN_FAST_CACHE}
+FAST_CACHES = frozenset({FAST_CACHE, PLAIN_FAST_CACHE})
+
+
 class FullCaches(_Detail, tag="full_caches", frozen=True, gc=False):
     """The probable cause is that JAX removed the entry from a cache of limited size, because the cache was
-    full. ``caches`` has (name, number of entries, capacity) of each cache that is nearly full."""
+    full. ``caches`` has (one of ``CACHES``, number of entries, capacity) of each cache that is nearly
+    full."""
 
     caches: tuple[tuple[str, int, int], ...]
 

@@ -157,8 +157,8 @@ class Missed(Event, frozen=True, tag="Missed"):
       inside: number of the call during whose trace this call was made; None: not inside a trace.
       effects: names of the effects of the function's jaxpr; None: unknown.
       cleared: how often jaxscope had found JAX's caches cleared by then; None: unknown.
-      full: (number of entries, capacity) of JAX's bounded caches that are nearly full, by name of the cache.
-        None: unknown.
+      full: (number of entries, capacity) of JAX's bounded caches that are nearly full, by name of the cache
+        (``schema.causes.CACHES``). None: unknown.
       made: the user's lines that created arrays among the arguments, for an ordinary call of a function of
         the user; else empty.
       made_by: for each of ``key.arguments``, the index in ``made`` of the line that created the array; -1:

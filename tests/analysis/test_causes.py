@@ -354,7 +354,11 @@ def test_the_same_key_again_is_explained_by_cleared_caches_a_full_cache_or_hones
     same = key(array("x"))
     assert one(same, same, cleared=1)[0::3] == ("cleared", "certain")
     assert one(same, same, full={"signatures": (2048, 2048)})[0::3] == ("evicted", "likely")
-    assert one(same, same, FAST_PATH, full={"fast path": (8192, 8192)})[0::3] == ("evicted", "likely")
+    fast = {"fast_path": (8192, 8192), "signatures": (2048, 2048)}
+    assert one(same, same, FAST_PATH, full=fast)[0::3] == ("evicted", "likely")
+    [c] = between(same, same, FAST_PATH, full=fast)
+    assert clause(c).endswith("evicted from a full cache (fast path 8,192 of 8,192 entries)")
+    assert one(same, same, FAST_PATH, full={"signatures": (2048, 2048)})[0] == "unknown"
     assert one(same, same, FAST_PATH, effects=["Debug"])[0] == "effects"
     [c] = between(same, same)
     assert (

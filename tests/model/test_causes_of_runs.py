@@ -3,6 +3,7 @@
 import random
 import threading
 
+import pytest
 from written import Log, function, key, leaf, static
 
 from jaxscope.analysis import levels
@@ -13,6 +14,7 @@ from jaxscope.model import causes, key_index
 from jaxscope.model.load import load
 from jaxscope.model.run import Run
 from jaxscope.present.causes import clause
+from jaxscope.schema.causes import OLDER_CACHES
 from jaxscope.schema.keys import Key
 
 F = function("predict")
@@ -32,6 +34,18 @@ def test_the_first_of_hundreds_of_shapes_is_found_when_it_comes_back_in_another_
         log.compiled(F, key(leaf("x", n)))
     log.compiled(F, key(leaf("x", 1, dtype="int32")))
     assert told(run) == [("dtype", "x changed from f32[1] to i32[1]")]
+
+
+@pytest.mark.parametrize("names", [("fast_path", "fast_path_no_options"), OLDER_CACHES])
+def test_full_caches_of_the_fast_path_have_words_also_in_logs_of_older_versions(tmp_path, names):
+    run = store.create(tmp_path / "run")
+    log = Log(run)
+    log.say(F)
+    log.compiled(F, key(leaf("x", 1)))
+    log.missed(F, key(leaf("x", 1)), full=dict.fromkeys(names, (8192, 8192)))
+    [(kind, text)] = told(run)
+    assert kind == "evicted"
+    assert "(fast path 8,192 of 8,192, fast path (no options) 8,192 of 8,192 entries)" in text
 
 
 def test_calls_of_several_threads_are_compared_in_the_order_in_which_they_missed(tmp_path):
