@@ -568,7 +568,16 @@ def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) ->
     function = (iteration.function or "").replace(".<locals>", "") or None
     where = message("lines-of-a-loop", numbers=numbers, line=loop)
     if function is not None:
-        where = message("lines-of-a-function", numbers=numbers, function=function, line=loop)
+        inside = tuple(dict.fromkeys(p.line.function.replace(".<locals>", "") for p in lines))
+        where = message("lines-of-a-function", numbers=numbers, functions=Names(inside, LINES), line=loop)
+        if function not in inside:
+            where = message(
+                "lines-below-a-function",
+                numbers=numbers,
+                functions=Names(inside, LINES),
+                caller=function,
+                line=loop,
+            )
     title = message(
         "compiled-outside-jit", lines=where, again=again if repeats.n else None, **_compiled(lines)
     )

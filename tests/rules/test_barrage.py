@@ -423,6 +423,47 @@ def test_lines_that_each_turn_of_a_loop_runs_are_one_finding(tmp_path, run, line
     assert ("caused 24 compilations outside jit" in words.title(found[0])) is one
 
 
+HELPED = """import jax.numpy as jnp
+
+def helper(x):
+    y = x + 1
+    return y * 2
+
+def step(x):
+    y = helper(x)
+    return y - 1
+
+for i in range(9):
+    x = step(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        ([4, 5], "lines 4 and 5 of helper, which the loop at train.py:11 calls through step, caused"),
+        ([4, 9], "lines 4 and 9 of helper and step, which the loop at train.py:11 calls, caused"),
+    ],
+)
+def test_lines_of_a_helper_are_not_called_lines_of_its_caller(tmp_path, run, lines, title):
+    program = tmp_path / "train.py"
+    program.write_text(HELPED)
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(HELPED.encode()).hexdigest()))
+    ops = [function(f"op{n}", None, None, eager=True, form="primitive") for n in range(12)]
+    for op in ops:
+        log.say(op)
+    calls = [Frame(str(program), 8, "step"), Frame(str(program), 12, "<module>")]
+    for line in lines:
+        site = Frame(str(program), line, "helper" if line < 7 else "step")
+        stack = calls if line < 7 else calls[1:]
+        for op in ops:
+            log.compiled(op, key(leaf("x", line)), (0.0, 0.0, 1.0), site=site, stack=stack, into_library=0)
+    log.end()
+    (f,) = barrage(run)
+    assert words.title(f).startswith(title)
+
+
 @pytest.mark.parametrize("seconds", [(0.1, 3.0), (3.0, 0.1)])
 def test_the_advice_for_a_line_does_not_depend_on_the_seconds_of_its_causes(run, seconds):
     solve = function("Solver.run", "/lib/site-packages/jaxopt/base.py", 9, library=True, module="jaxopt.base")

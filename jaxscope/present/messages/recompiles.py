@@ -45,7 +45,10 @@ TEMPLATES = {
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{lines} caused {compilations} outside jit ({names}){again}",
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
-    "lines-of-a-function": "lines {numbers} of {function}, which the loop at {line} calls,",
+    "lines-of-a-function": "lines {numbers} of {functions}, which the loop at {line} calls,",
+    "lines-below-a-function": (
+        "lines {numbers} of {functions}, which the loop at {line} calls through {caller},"
+    ),
     "lines-of-one-function": "lines {numbers} of {function}, and functions that they call,",
     "fix-jit-parts": (
         "put these lines into one jitted function, or into a few, and compute constant arrays with NumPy{pad}"
