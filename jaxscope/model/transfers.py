@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -27,6 +28,8 @@ ARGUMENT = "argument"
 # Kinds of transfers that no expression of the user requests: constants and arguments of a program, and the
 # option jax_debug_nans.
 NOT_ASKED = ("constant", "debug_nans", ARGUMENT)
+
+_Number = TypeVar("_Number", int, float)
 
 
 class Transfer(msgspec.Struct, frozen=True):
@@ -132,6 +135,39 @@ def transfers(run: Run) -> list[Transfer]:
             t.source.line if t.source else 0,
         ),
     )
+
+
+def together(members: Sequence[Transfer]) -> Transfer:
+    """Return the sum of ``members``, transfers of several kinds that one line caused in one direction and one
+    process, as one Transfer. Its kind and its text are those of the member that blocked the program
+    longest."""
+    first = max(members, key=lambda t: t.blocked_seconds or 0.0)
+    if len(members) == 1:
+        return first
+    return msgspec.structs.replace(
+        first,
+        count=_known_sum(t.count for t in members),
+        bytes=_known_sum(t.bytes for t in members),
+        views=_known_sum(t.views for t in members),
+        waits=_known_sum(t.waits for t in members),
+        blocked_seconds=_known_sum(t.blocked_seconds for t in members),
+        first_seconds=sum(t.first_seconds for t in members),
+        steps=max((t.steps for t in members if t.steps is not None), default=None),
+        first_step=min((t.first_step for t in members if t.first_step is not None), default=None),
+        last_step=max((t.last_step for t in members if t.last_step is not None), default=None),
+        close=sum(t.close for t in members),
+        checks=sum(t.checks for t in members),
+        ahead=sum(t.ahead for t in members),
+        caller=first.caller if len({t.caller for t in members}) == 1 else None,
+        first_ns=min(t.first_ns for t in members),
+        last_ns=max(t.last_ns for t in members),
+    )
+
+
+def _known_sum(values: Iterable[_Number | None]) -> _Number | None:
+    """Return the sum of ``values``. None if one of them is None (unknown)."""
+    known = list(values)
+    return None if None in known else sum(n for n in known if n is not None)
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import msgspec
 
@@ -127,37 +127,36 @@ def _of_several_lines(members: list[Finding]) -> Finding:
 def _waiting(run: Run) -> Iterator[tuple[Frame, Finding]]:
     """Yield (line, finding) for each line at which the program waits in each step or in a loop for a value
     from the device, and need not."""
+    lines: dict[Hashable, list[Transfer]] = {}
     for t in model.transfers(run):
-        if t.direction != TO_HOST or t.kind in NOT_ASKED or not t.count or t.share is None:
+        if t.source is None or _repeats(run, t) is None or _is_needed_then(run, t, t.source):
             continue
-        often, looped = _in_each_step(run, t), None
-        in_a_phase = t.close >= FEWEST and (t.steps is None or t.close >= FEWEST_A_STEP * t.steps)
-        waits = 2 * (t.waits or 0) >= t.count
-        if t.steps is None and not (waits and (t.share >= MUCH_UNCOUNTED or in_a_phase)):
-            looped = _loop_of_calls(run, t) if often else None
-            often = None
-        if not often and looped is None:
+        if element_reads.whole(run, t) is None:
+            lines.setdefault((t.process.id, t.source.place), []).append(t)
+    for members in lines.values():
+        t = model.together(members)
+        repeats = _repeats(run, t)
+        if t.source is None or repeats is None:
             continue
-        if not waits and t.views != t.count:
-            continue  # the value was computed already, and only copied
-        if t.source is None or _is_needed_then(run, t, t.source) or element_reads.whole(run, t) is not None:
-            continue
+        often, function = repeats
         views = t.views == t.count
-        outside = _outside_waits(run, t)
+        outside = _outside_waits(run, t, {m.kind for m in members})
         avoidable = _avoidable(t, outside)
-        copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(t.share))
-        if often is None:
-            title = _read_in_a_loop(run, t, looped, avoidable)
+        share = t.share or 0.0
+        copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(share))
+        expression = _expressions(members)
+        if t.steps is None and function is not None:
+            title = _read_in_a_loop(run, t, expression, function, avoidable)
         else:
-            title = _read_in_each_step(run, t, often, avoidable)
+            title = _read_in_each_step(run, t, expression, often, avoidable)
         if views:
             copies = message("copies-without-copy", copies=copies)
         yield (
             t.source,
             Finding(
                 code="JX601",
-                severity=WARNING if waits and t.share >= MUCH and _matters(run, avoidable) else NOTE,
-                certainty=CERTAIN if looped is not None or (t.steps and not in_a_phase) else LIKELY,
+                severity=WARNING if _mostly_waits(t) and share >= MUCH and _matters(run, avoidable) else NOTE,
+                certainty=CERTAIN if function is not None or (t.steps and not _in_a_phase(t)) else LIKELY,
                 title=title,
                 source=t.source,
                 evidence=[Evidence(copies, source=t.source), *_gap(t, outside)],
@@ -166,6 +165,31 @@ def _waiting(run: Run) -> Iterator[tuple[Frame, Finding]]:
                 timed=True,
             ),
         )
+
+
+def _repeats(run: Run, t: Transfer) -> tuple[Message, str | None] | None:
+    """Return how often the line of ``t`` waits for a value from the device, and the name of the user's jitted
+    function that is called in the same loop (None: steps are counted, or the time shows that the line waits
+    often). Return None if ``t`` does not wait in each step or in a loop."""
+    if t.direction != TO_HOST or t.kind in NOT_ASKED or not t.count or t.share is None:
+        return None
+    often, function = _in_each_step(run, t), None
+    if often is None or (not _mostly_waits(t) and t.views != t.count):
+        return None  # rarely, or the value was computed already, and only copied
+    much = t.share >= MUCH_UNCOUNTED or _in_a_phase(t)
+    if t.steps is None and not (_mostly_waits(t) and much):
+        function = _loop_of_calls(run, t)
+        if function is None:
+            return None
+    return often, function
+
+
+def _mostly_waits(t: Transfer) -> bool:
+    return 2 * (t.waits or 0) >= (t.count or 0)
+
+
+def _in_a_phase(t: Transfer) -> bool:
+    return t.close >= FEWEST and (t.steps is None or t.close >= FEWEST_A_STEP * t.steps)
 
 
 def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
@@ -204,14 +228,15 @@ def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
         yield Evidence(words, source=t.source)
 
 
-def _outside_waits(run: Run, t: Transfer) -> float | None:
-    """Return an upper bound on the seconds, between the first and the last transfer of the line ``t``, in
-    which the program neither waited for a value nor compiled. None if unknown."""
+def _outside_waits(run: Run, t: Transfer, kinds: Collection[str]) -> float | None:
+    """Return an upper bound on the seconds, between the first and the last transfer of the line of ``t``, in
+    which the program neither waited for a value nor compiled. None if unknown. ``kinds``: the kinds of the
+    transfers that ``t`` is the sum of."""
     if t.process is not run.main:
         return None
     waited = t.blocked_since or 0.0
     for other in model.waits(run):
-        if (other.direction, other.kind, other.source) != (t.direction, t.kind, t.source):
+        if other.source != t.source or other.kind not in kinds:
             apart = max(0, t.first_ns - other.first_ns) + max(0, other.last_ns - t.last_ns)
             inside = other.blocked_since if other.first_ns <= t.first_ns else other.blocked_seconds
             waited += max(0.0, (inside or 0.0) - apart / 1e9)
@@ -229,10 +254,10 @@ def _avoidable(t: Transfer, outside: float | None) -> float:
     return min(waited, outside) if outside is not None and little else waited
 
 
-def _read_in_each_step(run: Run, t: Transfer, often: Message, avoidable: float) -> Message:
+def _read_in_each_step(run: Run, t: Transfer, expression: Field, often: Message, avoidable: float) -> Message:
     return message(
         "read-each-step" if t.views == t.count else "copied-each-step",
-        expression=_expression(t),
+        expression=expression,
         helper=_helper(run, t),
         often=often,
         seconds=Seconds(t.blocked_seconds or 0.0),
@@ -240,10 +265,10 @@ def _read_in_each_step(run: Run, t: Transfer, often: Message, avoidable: float) 
     )
 
 
-def _read_in_a_loop(run: Run, t: Transfer, function: str | None, avoidable: float) -> Message:
+def _read_in_a_loop(run: Run, t: Transfer, expression: Field, function: str, avoidable: float) -> Message:
     return message(
         "read-in-loop",
-        expression=_expression(t),
+        expression=expression,
         helper=_helper(run, t),
         n=t.count,
         function=function,
@@ -337,6 +362,12 @@ def _helper(run: Run, t: Transfer) -> Message | None:
 
 def _expression(t: Transfer) -> str:
     return t.text or {"np.asarray": "np.asarray()", "print": "printing"}.get(t.kind, f"{t.kind}()")
+
+
+def _expressions(members: Sequence[Transfer]) -> Field:
+    """Return the expression that caused ``members``, transfers of one line, or a clause with all of them."""
+    found = tuple(dict.fromkeys(_expression(t) for t in members))
+    return found[0] if len(found) == 1 else message("line-with", expressions=Names(found))
 
 
 def _instead(run: Run, t: Transfer, at: Frame) -> Fix:

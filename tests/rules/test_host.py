@@ -45,6 +45,23 @@ def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
     )
 
 
+def test_the_kinds_of_copies_of_one_line_are_one_figure(log):
+    log.say(ev.Step(index=200))
+    printed = {"text": 'f"{loss} {params}"', "last_ns": written.T0 + 2 * S}
+    log.say(copied(via="format", seconds=0.2, checks=20, **printed))
+    log.say(copied(via="print", seconds=1.0, count=1600, steps=200, last_step=200, checks=160, **printed))
+    [f] = found(log, "JX601")
+    assert words.title(f) == (
+        'f"{loss} {params}" waits for the device and copies to the host 9 times in each of 200 steps; this took 1.2 s in'
+        " total, of which the fix saves at most 0.80 s"
+    )
+    assert f.seconds == pytest.approx(0.8)
+    log.say(copied(via="item", text="loss.item()", seconds=0.1))
+    assert words.title(found(log, "JX601")[0]).startswith(
+        'the line with f"{loss} {params}" and loss.item() waits for the device and copies to the host 10 times'
+    )
+
+
 @pytest.mark.parametrize(("looks", "gap"), [({"checks": 20}, 1), ({"checks": 20, "ahead": 1}, 0), ({}, 0)])
 def test_a_device_that_had_no_work_after_each_wait_may_have_waited_for_the_host(log, looks, gap):
     log.say(ev.Step(index=200))

@@ -10,6 +10,7 @@ TEMPLATES = {
         " donate_argnums=0), and use its result as the new {name}: XLA then writes in place. Or collect the"
         " parts, and put them together once after the loop"
     ),
+    "line-with": "the line with {expressions}",
     "read-each-step": (
         "{expression}{helper} waits for the device {often}; this took {seconds} in total{saved}"
     ),
