@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
-from jaxscope.present.render import short, text
+from jaxscope.present.render import frames, short, text
 from jaxscope.present.spans import Span
-from jaxscope.present.text import Places, seconds
+from jaxscope.present.text import Places, line, seconds
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Contexts, Evidence, Finding, fix_of
+from jaxscope.schema.keys import same_line
 from jaxscope.schema.messages import Message, Names, Parts, message
 
 NAMED = 3  # targets or settings that a title names
@@ -40,11 +40,13 @@ def headline(f: Finding) -> str:
     return short(f.title) + _contexts(f.contexts)
 
 
-def place(f: Finding, places: Places, words: str) -> str | None:
-    """Return the line of the finding ``f``, to be printed beside the text ``words``: ``train.py:31``. None if
-    the line is unknown, or if ``words`` already contains it. ``places`` shortens file names."""
+def place(f: Finding, places: Places, *, shortened: bool = False) -> str | None:
+    """Return the line of the finding ``f``, to be printed beside its title, or with ``shortened`` beside its
+    short title: ``train.py:31``. None if the line is unknown, or if the title already contains it. ``places``
+    shortens file names."""
     where = places.frame(f.source)
-    return None if where is None or re.search(rf"{re.escape(where)}(?!\d)", words) else where
+    named = [line(o) for o in frames(f.title, shortened=shortened) if same_line(o, f.source)]
+    return None if where is None or where in named else where
 
 
 def cost(f: Finding) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import string
+from collections.abc import Iterator
+
 from jaxscope.present.causes import clause
 from jaxscope.present.messages import SHORT, TEMPLATES
 from jaxscope.present.text import brief, count, line, listed, seconds, size
-from jaxscope.schema.causes import Cause
+from jaxscope.schema.causes import BODY, Cause, NewFunction
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, Words
 
@@ -55,6 +58,32 @@ def short(words: Words) -> str:
     if isinstance(words, Message) and words.slug in SHORT:
         return _filled(SHORT[words.slug], words)
     return text(words)
+
+
+def frames(words: Words, *, shortened: bool = False) -> Iterator[Frame]:
+    """Yield the lines of code that the text of a message contains; with ``shortened``, those of its short
+    form. Nothing is yielded for a plain text."""
+    if isinstance(words, Message):
+        template = SHORT[words.slug] if shortened and words.slug in SHORT else TEMPLATES[words.slug]
+        for _, name, _, _ in string.Formatter().parse(template):
+            yield from _frames_of(words.fields[name]) if name else ()
+
+
+def _frames_of(value: Field) -> Iterator[Frame]:
+    """Yield the lines of code that the text of ``value``, the value of a field of a message, contains."""
+    match value:
+        case Frame():
+            yield value
+        case Message():
+            yield from frames(value)
+        case Cause(detail=NewFunction(form=form, line=Frame() as created)) if form != BODY:
+            yield created
+        case Names():
+            for name in value.names[: value.most]:
+                yield from _frames_of(name)
+        case Parts():
+            for part in value.parts:
+                yield from _frames_of(part)
 
 
 def _filled(template: str, message: Message) -> str:

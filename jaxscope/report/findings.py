@@ -37,7 +37,7 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
     steps = [e.step for e in f.evidence if e.step is not None]
     when = f"step {steps[0]:,}" if len(f.evidence) == len(steps) == 1 else ""
     words = sentence(f)
-    where = ", ".join(filter(None, (when, place(f, places, words))))
+    where = ", ".join(filter(None, (when, place(f, places))))
     yield line(
         mark(f),
         (f" {f.code}", "name"),

@@ -23,13 +23,16 @@ from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text, place, sentence
+from jaxscope.present.messages import SHORT
 from jaxscope.present.text import Places
 from jaxscope.report import comparison_table, html, sharding_audit, variants
 from jaxscope.report.html import programs, source
 from jaxscope.report.html.markup import Html, el, lines
 from jaxscope.schema import events as ev
+from jaxscope.schema.causes import Cause, NewFunction
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame, Memory, Sharding
+from jaxscope.schema.messages import Names, Parts, message
 
 MARKUP = "\"'><script>alert(1)</script></style><img src=x onerror=alert(1)>&amp;\u202e\x1b[2J"
 NBSP = "\N{NO-BREAK SPACE}"
@@ -416,14 +419,34 @@ def test_flops_have_three_figures_and_a_prefix(typical, flops, shown):
     assert f'<td class="figure">{shown}</td>' in source.with_costs(run, one, Places(run), {})
 
 
+LINE, OTHER = Frame("/nowhere/once.py", 3, "main"), Frame("/nowhere/once.py", 31, "main")
+CREATED = Cause("new_function", "trace", None, None, None, "certain", detail=NewFunction("lambda", line=LINE))
+
+
 @pytest.mark.parametrize(
     ("title", "where"),
-    [("reads at train.py:3", None), ("reads at train.py:31", "train.py:3"), ("reads", "train.py:3")],
+    [
+        (message("program-of-line", function="step", line=LINE), None),
+        (message("program-of-line", function="step", line=OTHER), "once.py:3"),
+        (message("program-of-line", function="once.py:3", line="31"), "once.py:3"),
+        (message("after-program", program=message("program-of-line", function="step", line=LINE)), None),
+        (message("ranks-named", numbers=Names((OTHER, LINE))), None),
+        (message("ranks-named", numbers=Names((OTHER, LINE), most=1)), "once.py:3"),
+        (message("ranks-named", numbers=Parts(("at", LINE))), None),
+        (message("recompiled", function="step", cause=CREATED, than=None, also=None), None),
+        ("reads", "once.py:3"),
+    ],
 )
 def test_a_line_that_the_title_names_is_not_repeated(typical, title, where):
-    f = Finding("JX999", "note", "certain", title, source=Frame("/nowhere/train.py", 3, "main"))
+    f = Finding("JX999", "note", "certain", title, source=LINE)
+    assert place(f, Places(load(typical))) == where
+
+
+def test_a_line_that_only_the_long_title_names_is_beside_the_short_one(typical, monkeypatch):
+    monkeypatch.setitem(SHORT, "program-of-line", "{function}")
+    f = Finding("JX999", "note", "certain", message("program-of-line", function="f", line=LINE), source=LINE)
     places = Places(load(typical))
-    assert place(f, places, title) == (None if where is None else places.frame(f.source))
+    assert (place(f, places), place(f, places, shortened=True)) == (None, "once.py:3")
 
 
 def test_one_finding_is_not_called_the_first_and_is_not_filtered(tmp_path):

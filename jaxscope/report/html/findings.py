@@ -47,7 +47,7 @@ def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
       open_: whether the finding is unfolded when the reader opens the page.
     """
     spent = el("span", cost(f), class_="right bold") if f.seconds else None
-    where = place(f, places, headline(f))
+    where = place(f, places, shortened=True)
     summary = el(
         "summary", spent, spans([mark(f)]), " ", el("span", f.code, class_="bold"), " ", headline(f),
         el("span", f" ({where})", class_="dim") if where else None,
