@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from pathlib import PurePath
+
+import msgspec
 
 from jaxscope.present.render import frames, short, text
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, line, seconds
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Contexts, Evidence, Finding, fix_of
-from jaxscope.schema.keys import same_line
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.messages import Message, Names, Parts, message
 
 NAMED = 3  # targets or settings that a title names
@@ -38,6 +42,32 @@ def mark(f: Finding) -> Span:
 def headline(f: Finding) -> str:
     """Return the short title of a finding, for a table."""
     return short(f.title) + _contexts(f.contexts)
+
+
+def subject(f: Finding) -> str:
+    """Return what distinguishes a finding from others of its rule and function, as text: ``batch['x'] ·
+    train.py:12``."""
+    return " · ".join(_parts(f.identity.subject, None if f.source is None else f.source.file))
+
+
+def _parts(value: object, file: str | None) -> Iterator[str]:
+    """Yield the parts of ``value``, the subject of a finding, as texts. ``file`` is the finding's source
+    file, of which only the last part is written."""
+    if isinstance(value, Frame):
+        yield line(value)
+    elif isinstance(value, str):
+        yield PurePath(value).name if value == file else value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _parts(part, file)
+    elif isinstance(value, (set, frozenset)):
+        yield from sorted(found for part in value for found in _parts(part, file))
+    elif isinstance(value, Message):
+        yield text(value)
+    elif isinstance(value, msgspec.Struct):
+        yield from _parts(msgspec.structs.astuple(value), file)
+    elif value is not None:
+        yield str(value)
 
 
 def place(f: Finding, places: Places, *, shortened: bool = False) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from jaxscope.present import causes as in_words
-from jaxscope.present.findings import evidence, fix_text, stable_id, title
+from jaxscope.present.findings import evidence, fix_text, stable_id, subject, title
 from jaxscope.present.render import text
 from jaxscope.schema import causes, findings
 from jaxscope.schema.causes import Value
@@ -1441,7 +1441,7 @@ class Finding(Entry):
             targets=list(f.contexts.targets),
             settings=list(f.contexts.settings),
             id=stable_id(f),
-            subject=repr(f.identity.subject),
+            subject=subject(f),
             fix_kind=fix.kind if fix is not None else None,
             fix_arguments=_as_text(fix.arguments) if fix is not None else {},
             sub_run=sub_run,
