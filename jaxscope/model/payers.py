@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -22,7 +22,6 @@ from jaxscope.analysis.rewrap_site import (
     in_a_loop,
     is_task,
     loop_around,
-    loops_around,
     reached_now_and_then,
 )
 from jaxscope.model import causes, sources
@@ -37,6 +36,7 @@ CODE = "JX133"  # the rule that reports such lines
 UNROLLED = "JX202"  # the rule whose findings are about all compilations of a function
 OPERATIONS = "JX605"  # the rule that reports loops which run operations
 MOST_SIZES = 64  # number of array sizes that are compared with each other
+LEAST_HALVES = 3  # times that a size is half of the one before
 ALIKE = 3  # if so many operations were compiled for two sizes, the size is the cause
 MOST_LINES = 3  # lines that are named for one loop
 MOST_LOOPS = 3  # loops for which a report lists what an iteration runs
@@ -381,7 +381,7 @@ def sizes_change(run: Run, p: Payer) -> bool:
     """Return whether the operations that the line of ``p`` runs were probably compiled again because array
     sizes changed: most of them were compiled first for one size, and only then for another."""
     # Several sizes alone do not prove it, because one call can have arrays of several sizes.
-    if not any(causes.reason(run, c).kind in SHAPES for c in p.again) or _in_first_iteration(run, p):
+    if not any(causes.reason(run, c).kind in SHAPES for c in p.again):
         return False
     met: dict[int, dict[str, int]] = {}  # size -> operation -> time
     for c in p.compilations:
@@ -390,39 +390,19 @@ def sizes_change(run: Run, p: Payer) -> bool:
                 if isinstance(n, int) and n > 1:
                     met.setdefault(n, {}).setdefault(c.function.id, c.t_ns)
     alike = min(ALIKE, len({c.function.id for c in p.again}))
-    several = [operations for operations in met.values() if len(operations) >= alike]
+    common = {n: operations for n, operations in met.items() if len(operations) >= alike}
+    if _halves(list(common)):
+        return False
+    several = list(common.values())
     return any(_one_after_the_other(a, b) for a, b in itertools.combinations(several[:MOST_SIZES], 2))
 
 
-def _in_first_iteration(run: Run, p: Payer) -> bool:
-    """Return whether all compilations of ``p`` seem to belong to the first iteration of the outermost loop
-    around its line or around a call that leads to it: another line in this loop, which each iteration
-    reaches, was compiled for the first time after them. False if there is no such loop."""
-    loop = _outermost_loop(run, p.compilations[0])
-    if loop is None or any(_outermost_loop(run, c) != loop for c in p.compilations[1:]):
-        return False
-    file, (first, last) = loop
-    text, met = sources.of(run), set[tuple[str, int]]()
-    end = max(c.t_ns for c in p.compilations)
-    for c in sorted(run.compilations.values(), key=lambda c: c.t_ns):
-        inside = any(f.file == file and first <= f.line <= last for f in c.lines)
-        if not inside or c.site is None or c.site.place in met or c.site.place == p.line.place:
-            continue
-        met.add(c.site.place)
-        if c.t_ns > end and not any(depends_on_a_condition(text(f.file), f.line) for f in c.lines):
-            return True
-    return False
-
-
-def _outermost_loop(run: Run, c: Compilation) -> tuple[str, tuple[int, int]] | None:
-    """Return (file, (first line, last line)) of the outermost loop around the user's lines that led to
-    ``c``; None: there is none."""
-    text = sources.of(run)
-    for f in reversed(c.lines):
-        loops = loops_around(text(f.file), f.line)
-        if loops:
-            return f.file, loops[0]
-    return None
+def _halves(sizes: Sequence[int]) -> bool:
+    """Return whether ``sizes``, in the order of their first compilations, become half as large again and
+    again: at least LEAST_HALVES times, and in at least half of all changes. Then they are those of a
+    recursion within one call, such as a wavelet transform or ``jax.lax.associative_scan``."""
+    halved = sum(abs(2 * b - a) <= 1 for a, b in itertools.pairwise(sizes))
+    return bool(halved >= LEAST_HALVES and 2 * halved >= len(sizes) - 1)
 
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:

@@ -14,7 +14,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import causes, payers
 from jaxscope.model.causes import recompilations
 from jaxscope.model.load import state
-from jaxscope.model.records import Function
+from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import cause_count, explanations
 from jaxscope.present.escape import escape
@@ -25,7 +25,7 @@ from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report import function_summary
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.rules import line_times, registry
-from jaxscope.schema.libraries import no_memory
+from jaxscope.schema.libraries import keeps_callbacks, no_memory
 
 OUTSIDE = "Outside your functions"
 LONG = 0.1  # compilations that took a smaller share of the compile time are not named
@@ -33,6 +33,7 @@ NAMED = 4  # functions that are named together
 # What turns on JAX's persistent compilation cache, and from how many seconds of compiling on it keeps a
 # program (the default of jax_persistent_cache_min_compile_time_secs)
 CACHE = 'jax.config.update("jax_compilation_cache_dir", DIRECTORY)'
+EQUINOX = "the environment variable EQX_ON_ERROR=nan"
 CACHED_FROM = 1.0
 
 
@@ -119,24 +120,47 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
             "; ".join(parts),
             hang=2,
         )
-        if (saved := cacheable_seconds(run)) is not None:
-            yield line(
-                (f"JAX's compilation cache would save up to {seconds(saved)} in the next run: ", "dim"),
-                CACHE,
-                indent=2,
-                hang=2,
-            )
+        for words, code in cache_advice(run):
+            yield line((f"{words}: ", "dim"), code, indent=2, hang=2)
 
 
-def cacheable_seconds(run: Run) -> float | None:
-    """Return the seconds of compiling that JAX's persistent cache would save in the next run. Return None if
-    the cache is on already, or if they are less than a tenth of all seconds of tracing, lowering and
+def cache_advice(run: Run) -> list[tuple[str, str]]:
+    """Return advice on JAX's persistent compilation cache, each as (what it gains, code): how to switch it
+    on, and how to have programs stored that call Python. Only programs that take CACHED_FROM seconds (1) to
+    compile count, and only if they take at least a tenth of all seconds of tracing, lowering and
     compiling."""
     calls = [c for c in run.compilations.values() if c.compiled is not None and c.entry != "nested"]
-    if any(c.compiled is not None and c.compiled.persistent_cache != "off" for c in calls):
+    long = [c for c in calls if (c.compile_seconds or 0.0) >= CACHED_FROM]
+    least = LONG * payers.total_seconds(run)
+    by_library = {c.id: library for c in long if (library := _calls_python(run, c)) is not None}
+    stored = sum(c.compile_seconds or 0.0 for c in long if c.id not in by_library)
+    checks = sum(c.compile_seconds or 0.0 for c in long if by_library.get(c.id) == "equinox")
+    off = all(c.compiled is None or c.compiled.persistent_cache == "off" for c in calls)
+    found = []
+    if off and stored and stored >= least:
+        found.append((f"JAX's compilation cache would save up to {seconds(stored)} in the next run", CACHE))
+    if checks and checks >= least:
+        also = "more " if found else ""
+        words = (
+            f"JAX's compilation cache would save up to {seconds(checks)} {also}in the next run if equinox's"
+            " error checks gave NaN instead of calling Python (JAX before 0.11 does not store programs that"
+            " call Python)"
+        )
+        found.append((words, EQUINOX if found or not off else f"{EQUINOX}, and {CACHE}"))
+    return found
+
+
+def _calls_python(run: Run, c: Compilation) -> str | None:
+    """Return the package that makes the program of ``c`` call Python functions on the host, so that JAX does
+    not store the program in its persistent cache; empty: the user's code or JAX. None if the program makes no
+    such call, its text is unknown, or this JAX stores it."""
+    program = run.programs.get(c.program or "")
+    version = c.process.started.jax if c.process.started is not None else None
+    if program is None or not program.texts or keeps_callbacks(version) is not False:
         return None
-    saved = sum(c.compile_seconds or 0.0 for c in calls if (c.compile_seconds or 0.0) >= CACHED_FROM)
-    return saved if saved and saved >= LONG * payers.total_seconds(run) else None
+    read = run.texts_of(program).stablehlo
+    calls = [b for b in read.callbacks if b.kind not in ("infeed", "outfeed")] if read is not None else []
+    return (calls[0].library or "") if calls else None
 
 
 def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:

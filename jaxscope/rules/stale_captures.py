@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxscope.analysis import changed_reads
+from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.paths import root
-from jaxscope.model import sources
+from jaxscope.model import causes, sources
 from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Compilation, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
@@ -106,8 +107,11 @@ def _from_source(run: Run) -> Iterator[Finding]:
         traced = [c for c in f.compilations if c.traced is not None and c.entry == "call"] if f.user else []
         seen = f.seen
         # For a watched function, the values are compared while the program runs.
-        # A function that was traced often received the new values.
+        # A function that was traced often received the new values. So did one that was traced again for
+        # arrays of another size, if these come with the new values.
         if f.watched or not 0 < len(traced) <= MOST_TRACES or seen.file is None or seen.line is None:
+            continue
+        if any(causes.of(run, c)[0].kind in SHAPES for c in traced[1:]):
             continue
         last = traced[-1]
         keys = {c.name for c in (last.traced.captured if last.traced is not None else None) or () if c.draws}

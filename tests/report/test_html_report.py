@@ -25,7 +25,7 @@ from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text, place, sentence
 from jaxscope.present.messages import SHORT
 from jaxscope.present.text import Places
-from jaxscope.report import comparison_table, html, sharding_audit, variants
+from jaxscope.report import comparison_table, html, sections, sharding_audit, variants
 from jaxscope.report.html import programs, source
 from jaxscope.report.html.markup import Html, el, lines
 from jaxscope.schema import events as ev
@@ -128,6 +128,29 @@ def test_a_run_without_findings_shows_which_first_compilations_take_its_time(tmp
     assert "which the first run of a program cannot avoid" in answer
     assert "compilation cache would save up to 5.0 s in the next run: jax.config.update" in answer
     assert "jax_compilation_cache_dir" in answer
+
+
+def test_programs_that_call_python_are_no_promise_of_the_compilation_cache(tmp_path, monkeypatch):
+    run = store.create(tmp_path / "run", name="clean", argv=["train.py"])
+    log = Log(run)
+    for name in ("step", "solve"):
+        made = function(name, "/tmp/train.py", 3)
+        log.say(made)
+        log.compiled(made, key(leaf("x", 4)), (0.5, 0.5, 5.0), site=Frame("/tmp/train.py", 12, "main"))
+    log.end()
+    read = load(run)
+    assert [words.partition(" in the")[0] for words, _ in sections.cache_advice(read)] == [
+        "JAX's compilation cache would save up to 10.0 s"
+    ]
+    libraries = {"step": "", "solve": "equinox"}
+    monkeypatch.setattr(sections, "_calls_python", lambda _, c: libraries[c.function.seen.name])
+    ((words, advice),) = sections.cache_advice(read)
+    assert words.startswith(
+        "JAX's compilation cache would save up to 5.0 s in the next run if equinox's error"
+    )
+    assert "EQX_ON_ERROR=nan, and jax.config.update" in advice
+    libraries["solve"] = ""
+    assert sections.cache_advice(read) == []
 
 
 def test_every_section_is_there_with_the_words_of_the_text_report(typical):

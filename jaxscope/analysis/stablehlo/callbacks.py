@@ -13,8 +13,9 @@ import msgspec
 
 from jaxscope.analysis.stablehlo import types
 from jaxscope.analysis.stablehlo.module import Module, Op
-from jaxscope.analysis.stablehlo.sources import Sources
+from jaxscope.analysis.stablehlo.sources import LIBRARIES, Sources
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import JAX_ROOTS
 
 TARGET = re.compile(r"xla_(?:ffi_)?(?:partitioned_|buffer_)*python_\w*callback")
 HOST = re.compile(r"\bis_host_transfer(?: = true)?\b(?! = false)")
@@ -22,6 +23,7 @@ KINDS = frozenset(
     {"pure_callback", "io_callback", "debug_callback", "debug_print", "buffer_callback", "python_callback"}
 )
 TOKEN = "!stablehlo.token"
+PACKAGE = re.compile(LIBRARIES.pattern + r"(\w+)")
 
 
 class Callback(msgspec.Struct, frozen=True):
@@ -38,6 +40,8 @@ class Callback(msgspec.Struct, frozen=True):
       bytes_to_host, bytes_from_host: bytes that one execution sends and receives; None: unknown.
       source: the line of the user's code; None: unknown.
       in_branch: whether the callback runs only if a branch of a conditional is taken.
+      library: the installed package other than JAX whose code makes the callback, such as ``equinox``; None:
+        the user's code or JAX makes it, or it is unknown.
     """
 
     kind: str | None
@@ -49,6 +53,7 @@ class Callback(msgspec.Struct, frozen=True):
     bytes_from_host: int | None
     source: Frame | None
     in_branch: bool = False
+    library: str | None = None
 
 
 def find(module: Module, sources: Sources) -> list[Callback]:
@@ -90,7 +95,18 @@ def _callback(
         bytes_from_host=_bytes(ops, inputs=False),
         source=sources.frame(indices[0]),
         in_branch=sources.in_branch(indices[0]),
+        library=_library(sources, indices[0]),
     )
+
+
+def _library(sources: Sources, index: int) -> str | None:
+    """Return the installed package other than JAX that is nearest to the operation ``index`` on its stack;
+    None if there is none."""
+    for frame in sources.own(index).folded:
+        found = PACKAGE.search(frame.file)
+        if found is not None and found[1] not in JAX_ROOTS:
+            return found[1]
+    return None
 
 
 def _bytes(ops: list[Op], *, inputs: bool) -> int | None:

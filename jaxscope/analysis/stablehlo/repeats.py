@@ -165,26 +165,32 @@ def _stretches(
 
 
 def _grows(module: Module, members: Sequence[int], stretch: periods.Stretch) -> bool:
-    """Return whether results become longer in each iteration, along one dimension and always by the same
-    number of elements. This must be so for at least GROWING_SHARE (a fifth) of an iteration's operations.
+    """Return whether results become longer (in a backward pass, shorter) in each iteration, along one
+    dimension and always by the same number of elements. This must be so for at least GROWING_SHARE (a fifth)
+    of an iteration's operations.
 
     Args:
       members: the indices of the operations of a block.
       stretch: the part of ``members`` that repeats.
     """
     inside = members[stretch.start : stretch.end]
-    longer = 0
-    for k in range(stretch.period):
-        texts = [module.ops[i].outputs[0] for i in inside[k :: stretch.period] if module.ops[i].outputs]
-        shapes = [types.tensor(text).shape or () for text in texts]
-        longer += len(shapes) == stretch.times and any(
-            None not in sizes
-            and len({b - a for a, b in itertools.pairwise(sizes)} - {0}) == 1
-            and sizes[-1] > sizes[0]
-            and all(b > a for a, b in itertools.pairwise(sizes))
-            for sizes in zip(*shapes, strict=False)
-        )
-    return longer >= GROWING_SHARE * stretch.period
+    turns = (inside[k :: stretch.period] for k in range(stretch.period))
+    changing = sum(_has_growing_result([module.ops[i].outputs for i in turn]) for turn in turns)
+    return changing >= GROWING_SHARE * stretch.period
+
+
+def _has_growing_result(outputs: Sequence[Sequence[str]]) -> bool:
+    """Return whether a result becomes longer (in a backward pass, shorter) from iteration to iteration, along
+    one dimension and always by the same number of elements. ``outputs`` has the types of the results in each
+    iteration."""
+    for results in zip(*outputs, strict=False):
+        shapes = [types.tensor(text).shape or () for text in results]
+        for sizes in zip(*shapes, strict=False):
+            known = [n for n in sizes if n is not None]
+            steps = {b - a for a, b in itertools.pairwise(known)}
+            if len(known) == len(outputs) and len(steps) == 1 and 0 not in steps:
+                return True
+    return False
 
 
 def _is_libraries(sources: Sources, iteration: Sequence[int]) -> bool:

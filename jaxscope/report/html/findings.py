@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxscope.model.run import Run
 from jaxscope.present.findings import cost, evidence, fix_text, headline, mark, place, sentence, stable_id
-from jaxscope.present.text import Places, count, seconds
+from jaxscope.present.text import Places, count
 from jaxscope.report import sections
 from jaxscope.report.html import source
 from jaxscope.report.html.markup import Html, el, joined, spans, text
@@ -125,13 +125,9 @@ def needed_once(run: Run, places: Places) -> Html | None:
         )
         for entry, names, cost in found[:OPEN]
     ]
-    saved = sections.cacheable_seconds(run)
-    cache = el(
-        "p", f"JAX's compilation cache would save up to {seconds(saved or 0.0)} in the next run: ",
-        el("code", sections.CACHE),
-    )  # fmt: skip
+    cache = [el("p", f"{words}: ", el("code", code)) for words, code in sections.cache_advice(run)]
     words = (
         "Long compilations without a finding. Most are those of first calls, which the first run of a"
         " program cannot avoid. Each took at least a tenth of the compile time."
     )
-    return joined([el("p", words), *entries, cache if saved is not None else None])
+    return joined([el("p", words), *entries, *cache])
