@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jaxscope.model import payers
 from jaxscope.model.causes import recompiles
-from jaxscope.model.records import Function, cached_until_changed
+from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 
 PHASES = ("trace", "lower", "compile", "hit")
@@ -68,6 +68,33 @@ def lanes(run: Run) -> list[Lane]:
         again = len(payers.recompiled_outside(run))
         made.append(Lane(None, others, sum(f.seconds for f in others), again, spans(others)))
     return made
+
+
+def compilations(lane: Lane) -> list[Compilation]:
+    """Return the calls in the row ``lane`` that traced, lowered or compiled, in order of time."""
+    found = [c for f in lane.members for c in f.compilations if c.phase or any(c.ended_phases())]
+    return sorted(found, key=lambda c: (c.t_ns, c.id))
+
+
+def extent(run: Run, c: Compilation) -> tuple[float, float] | None:
+    """Return when the call ``c`` began its first phase and ended its last one, in seconds since the run
+    began. Return None if no phase is known."""
+    if run.began_ns is None:
+        return None
+    ended = [(t_ns / 1e9 - spent, t_ns / 1e9) for _, t_ns, spent in c.ended_phases()]
+    if c.phase is not None and run.last_ns is not None:
+        ended.append((c.phase_ns / 1e9, run.last_ns / 1e9))
+    if not ended:
+        return None
+    begin = run.began_ns / 1e9
+    return ended[0][0] - begin, max(end for _, end in ended) - begin
+
+
+def slowest(run: Run, found: Sequence[Compilation]) -> Compilation | None:
+    """Return the recompile in ``found`` that took longest; if there is none, the compilation that did. None
+    if ``found`` is empty."""
+    again = [c for c in found if (run.number(c) or 0) > 1]
+    return max(again or found, key=lambda c: c.seconds, default=None)
 
 
 @cached_until_changed

@@ -8,9 +8,11 @@ from jaxscope.analysis.levels import COMPILE, FAST_PATH, LOWER, TRACE
 from jaxscope.model import causes, payers
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.present.runs import verb
+from jaxscope.present.causes import explanations
+from jaxscope.present.runs import compilation_name, verb
 from jaxscope.present.text import Places, count, seconds
 
+UNKNOWN_YET = "…"  # in place of a cause that is not known yet
 _ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": "inside another trace"}
 
 
@@ -93,6 +95,16 @@ def level(c: Compilation) -> str:
     return ", ".join(parts)
 
 
+def in_a_line(run: Run, c: Compilation, places: Places, *, cause: bool) -> str:
+    """Return the name of the call ``c``, its step, seconds and line: ``train_step #2, step 31, 3.7 s
+    (train.py:88)``. With ``cause``, also why it compiled: ``train_step #2, 3.7 s: batch['x'] changed from
+    f32[64] to f32[29] (train.py:88)``. ``places`` shortens file names."""
+    step = "" if c.step is None else f", step {c.step:,}"
+    where = places.frame(c.site)
+    why = f": {explanations(run, c)[0]}" if cause else ""
+    return f"{compilation_name(run, c)}{step}, {seconds(c.seconds)}{why}" + (f" ({where})" if where else "")
+
+
 MISSED = {
     TRACE: "missed the trace cache",
     LOWER: "missed the lowering cache",
@@ -131,7 +143,7 @@ def known_cause(run: Run, c: Compilation) -> str:
     """Return the decisive cause of a compilation in a few words: ``shape batch['ids']``. Return ``…`` if
     jaxscope has not compared the cache key of ``c`` with earlier keys yet."""
     if c.key is not None and c.id not in run.comparisons:
-        return "…"
+        return UNKNOWN_YET
     cause = causes.of(run, c)[0]
     kind = cause.kind.replace("_", " ")
     return f"{kind} {cause.path}" if cause.path else kind

@@ -100,7 +100,7 @@ LineView {{
 }}
 LineView:focus {{ border-top: heavy $primary; border-title-color: $primary; }}
 Paragraphs {{ width: 1fr; height: auto; }}
-#header, #tabs, #footer, #lost, #link, #summary, #machines, #verdict {{
+#header, #tabs, #footer, #lost, #link, #summary, #machines, #verdict, #chosen {{
     height: 1; text-wrap: nowrap; text-overflow: ellipsis;
 }}
 #header, #footer {{ background: $panel; }}

@@ -18,7 +18,7 @@ from jaxscope.analysis import programs as texts
 from jaxscope.errors import UsageError
 from jaxscope.log import jobs, store
 from jaxscope.log.store import RunDir
-from jaxscope.model import timeline
+from jaxscope.model import causes, timeline
 from jaxscope.model.load import load
 from jaxscope.model.records import Program
 from jaxscope.model.run import Run
@@ -193,6 +193,28 @@ def test_the_timeline_has_a_column_for_every_part_of_the_run(typical):
     assert len(bar) == 60
     assert bar.startswith("·········░██")  # its first trace began 9 s into the run
     assert bar[40:] == "·" * 20
+
+
+def test_each_tick_of_the_timeline_names_the_compilation_that_begins_there(tmp_path):
+    run = load(runs_to_see.failed(tmp_path / "run"))
+    [lane] = timeline.lanes(run)
+    first, second = timeline.compilations(lane)
+    under = [lanes.under(run, lane, lanes.Axis(9.0), 9, at) for at in range(9)]
+    assert under == [[], [first], [first], [second], [second], [second], [second], [second], []]
+    assert lanes.words(run, second, Places(run)) == "train_step #2, step 2, 3.4 s (train.py:140)"
+    causes.of(run, second)  # the cause is computed now
+    assert lanes.words(run, second, Places(run)) == (
+        "train_step #2, step 2, 3.4 s: x changed from f32[8] to f32[9] (train.py:140)"
+    )
+    drawn = lanes.bar(lane, lanes.Axis(9.0), 9, mark=timeline.extent(run, second)[0])
+    assert [at for at, (_, style) in enumerate(drawn) if style == "tab"] == [3]
+
+
+def test_a_number_on_the_timeline_stands_for_several_compilations(typical):
+    run = load(typical)
+    lane = timeline.lanes(run)[0]
+    assert lanes.under(run, lane, lanes.Axis(60.0), 1, 0) == timeline.compilations(lane)
+    assert lanes.bar(lane, lanes.Axis(60.0), 1)[0][0] == "3"
 
 
 def test_a_failed_compilation_is_on_the_timeline(tmp_path):

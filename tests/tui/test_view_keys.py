@@ -17,6 +17,7 @@ from seen import screen, settled, until
 from textual import events
 from textual.css import stylesheet
 from textual.css.stylesheet import Stylesheet
+from textual.widgets import Tooltip
 
 from jaxscope.log import store
 from jaxscope.schema import events as ev
@@ -28,12 +29,12 @@ from jaxscope.tui.screens import frame
 pytestmark = pytest.mark.subprocess  # the whole view
 
 
-def drive(directory, steps, *, size=(120, 40), notifications=False, **how):
+def drive(directory, steps, *, size=(120, 40), notifications=False, tooltips=False, **how):
     """Run ``steps(pilot, app)`` on the settled app and return what it returns."""
 
     async def go():
         app = App(directory, **how)
-        async with app.run_test(size=size, notifications=notifications) as pilot:
+        async with app.run_test(size=size, notifications=notifications, tooltips=tooltips) as pilot:
             await settled(pilot)
             return await steps(pilot, app)
 
@@ -386,6 +387,40 @@ def test_the_timeline_is_drawn_closer_and_wider(typical):
         assert lanes.columns[-1].title == whole
 
     drive(typical, steps)
+
+
+def test_keys_choose_a_compilation_in_the_timeline_and_enter_opens_it(typical):
+    async def steps(pilot, app):
+        assert "train_step #3, step 21, 5.0 s: x changed from f32[31,4] to f32[30,4]" in screen(app)
+        await press(pilot, "left")
+        assert "train_step #2, step 11, 4.0 s: x changed from f32[32,4] to f32[31,4]" in screen(app)
+        await press(pilot, "left", "left", "left")
+        assert "train_step #1, step 1, 3.0 s: the first time" in screen(app)
+        await press(pilot, "right", "enter")
+        assert app.current_mode == "functions" and "Key of #2" in screen(app)
+
+    drive(typical, steps)
+
+
+def test_the_mouse_names_the_compilation_under_it(typical, monkeypatch):
+    monkeypatch.setattr(App, "TOOLTIP_DELAY", 0.01)
+
+    async def steps(pilot, app):
+        row = next(line for line in screen(app).splitlines() if line.startswith("▸ train_step"))
+        line = screen(app).splitlines().index(row)
+        for at, number in ((row.index("░"), 1), (row.rindex("░"), 3)):
+            await pilot.hover(offset=(at, line))
+            if number == 3:  # the first movement hides the tooltip
+                await pilot.hover(offset=(at, line))
+            await until(lambda number=number: f"train_step #{number}, step" in shown(app), 10.0)
+        await pilot.hover(offset=(row.rindex("·"), line))
+        await until(lambda: not shown(app), 10.0)
+
+    def shown(app) -> str:
+        tooltip = app.screen.get_child_by_type(Tooltip)
+        return str(tooltip.content) if tooltip.display else ""
+
+    drive(typical, steps, tooltips=True)
 
 
 def test_a_small_terminal_shows_the_findings_alone(typical):

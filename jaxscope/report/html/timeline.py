@@ -11,8 +11,7 @@ from jaxscope.model.ranks import Job
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.timeline import PHASES, Lane, lanes
-from jaxscope.present.causes import explanations
-from jaxscope.present.functions import known_cause, phases
+from jaxscope.present.functions import in_a_line, known_cause, phases
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report import sections
@@ -169,7 +168,7 @@ def _marks(
         if begin is not None:
             x = _at(begin, length)
             recompiled = c.id in again
-            title = el("title", _words(run, c, places, recompiled=recompiled))
+            title = el("title", in_a_line(run, c, places, cause=recompiled))
             ticks.append(
                 el(
                     "path",
@@ -179,13 +178,6 @@ def _marks(
                 )
             )
     return ticks
-
-
-def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str:
-    step = "" if c.step is None else f", step {c.step:,}"
-    where = places.frame(c.site)
-    cause = f": {explanations(run, c)[0]}" if recompiled else ""
-    return f"{compilation_name(run, c)}{step}, {seconds(c.seconds)}{cause}" + (f" ({where})" if where else "")
 
 
 def _steps(run: Run, length: float) -> Html | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 
-from jaxscope.model.timeline import PHASES, Lane
-from jaxscope.present.text import function_name, seconds
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.model.timeline import PHASES, Lane, compilations, extent
+from jaxscope.present.functions import UNKNOWN_YET, in_a_line, known_cause
+from jaxscope.present.text import Places, function_name, seconds
 from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 GLYPHS = dict(zip(PHASES, "░▒█▁", strict=True))
@@ -47,12 +52,13 @@ class Axis(msgspec.Struct, frozen=True):
         return Axis(self.length, min(max(0.0, self.begin + by * self.length), max(0.0, whole - self.length)))
 
 
-def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
+def bar(lane: Lane, axis: Axis, width: int, mark: float | None = None) -> list[Part]:
     """Draw the phases in ``lane`` (tracing, lowering, compiling) as ``width`` characters for the part
     ``axis`` of the run. ``lane`` has the phases of one function, or of all functions that are not the user's.
 
     A character shows the phase that took most of its time. For one function, it may show instead that several
-    compilations start there (their number), or one without a pause before it (a tick).
+    compilations start there (their number), or one without a pause before it (a tick). The character at
+    ``mark`` seconds after the start of the run is drawn in reverse; None: none is.
     """
     if axis.length <= 0 or width <= 0:
         return []
@@ -79,17 +85,51 @@ def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
             made[at] = (str(starts[at]) if starts[at] < 10 else "+", "retrace")
         elif at > 0 and most[at - 1] >= 0:
             made[at] = ("│", "retrace")
+    place = _place(mark, axis, width) if mark is not None else -1.0
+    if 0 <= place < width:
+        made[int(place)] = (made[int(place)][0], "tab")
     return made
 
 
-def columns(axis: Axis) -> list[Column[Lane]]:
+def _place(when: float, axis: Axis, width: int) -> float:
+    """Return the position of the time ``when``, seconds after the start of the run, in characters."""
+    return (when - axis.begin) / axis.length * width
+
+
+def under(run: Run, lane: Lane, axis: Axis, width: int, at: int) -> list[Compilation]:
+    """Return the compilations that the character number ``at`` of ``bar(lane, axis, width)`` stands for. They
+    are those that begin there, or if none does, those that last at that time."""
+    if axis.length <= 0 or width <= 0:
+        return []
+    begin, last = [], []
+    for c in compilations(lane):
+        extent_of = extent(run, c)
+        if extent_of is None:
+            continue
+        low, high = (_place(when, axis, width) for when in extent_of)
+        if at <= low < at + 1:
+            begin.append(c)
+        elif low < at <= high:
+            last.append(c)
+    return begin or last
+
+
+def words(run: Run, c: Compilation, places: Places) -> str:
+    """Return a line about the compilation ``c``: its name, step, seconds, cause and line. The cause is left
+    out if jaxscope has not compared the cache key with earlier keys yet."""
+    return in_a_line(run, c, places, cause=known_cause(run, c) != UNKNOWN_YET)
+
+
+def columns(axis: Axis, mark: Callable[[Lane], float | None]) -> list[Column[Lane]]:
+    """Return the columns of the timeline. ``mark`` returns which time of a lane is drawn in reverse, in
+    seconds after the start of the run; None: no time of this lane."""
     return [
         Column("function", name, 20, order=lambda lane: name(lane, LONG)),
         number_column("recompiles", lambda lane: lane.recompiles, again, 10),
         number_column("time", lambda lane: lane.seconds, lambda s: [(seconds(s), "bold")], 8),
         Column(
             f"{seconds(axis.begin) if axis.begin else 0} … {seconds(axis.begin + axis.length)}",
-            lambda lane, width: bar(lane, axis, width),
+            lambda lane, width: bar(lane, axis, width, mark(lane)),
             found=False,
         ),
     ]

@@ -25,6 +25,7 @@ from jaxscope.tui.rows import overview as rows
 from jaxscope.tui.rows import program as program_rows
 from jaxscope.tui.screens.frame import View
 from jaxscope.tui.tableview import TableView
+from jaxscope.tui.timelineview import TimelineView
 
 Lines = list[list[Part]]
 
@@ -41,11 +42,12 @@ class Overview(View):
 
     def panes(self) -> Iterable[Widget]:
         self.axis: lanes.Axis | None = None  # the part of the run that is drawn; None: all of it
-        self.lanes: TableView[timeline.Lane] = TableView(
-            lanes.columns(lanes.Axis(0.0)), lanes.ident, title="Compile time", id="lanes",
+        self.lanes = TimelineView(
+            title="Compile time", id="lanes",
             empty="Nothing was compiled yet. Did the program import jax?",
-            about="When each function was traced, lowered and compiled."
-                  " A tick or a number marks the start of a compilation. Enter opens the function.",
+            about="When each function was traced, lowered and compiled. A tick or a number marks the start of"
+                  " a compilation. ← and → choose a compilation, which the line below describes; the mouse"
+                  " shows those under it. Enter opens the function.",
         )  # fmt: skip
         self.findings: TableView[Finding] = TableView(
             rows.FINDING_COLUMNS, rows.finding_id, title="Findings", id="advice",
@@ -59,6 +61,7 @@ class Overview(View):
         yield Paragraphs(id="now")
         with Vertical(id="timeline"):
             yield self.lanes
+            yield Paragraphs(id="chosen")
             yield Paragraphs(id="steps")
         with Horizontal(id="columns"):
             with Vertical(id="left"):
@@ -70,9 +73,8 @@ class Overview(View):
 
     def fill(self) -> None:
         run, feed = self.feed.run, self.feed
-        self._draw_axis()
         found = timeline.lanes(run)
-        self.lanes.show(found)
+        self.lanes.show_run(run, feed.places(), found, self._axis())
         if not feed.running:
             self.lanes.empty = "Nothing was compiled. Did the program import jax and call a jitted function?"
             self.latest.empty = "None of your functions was compiled."
@@ -95,8 +97,9 @@ class Overview(View):
         self.latest.styles.height = "1fr" if self.narrow else max(4, min(len(latest) + 2, room // 3))
         self._advise()
         self._compiled()
+        self._choose()
         with_steps = rows.last_step(run) > 0 and not self.narrow
-        below = 3 if with_steps else 1
+        below = 4 if with_steps else 1
         self.query_one("#timeline").styles.height = min(len(found) + 2, max(4, room // 3 - below)) + below
         if with_steps:
             self.words("steps").say_for_size(lambda size: rows.steps(run, size.width))
@@ -158,31 +161,39 @@ class Overview(View):
         lines = source_lines.around(run, frame, count, size.width)
         return [*facts, [], *lines] if lines else facts
 
-    def _draw_axis(self) -> None:
-        self.lanes.columns = tuple(lanes.columns(self.axis or lanes.Axis(self.feed.run.seconds or 0.0)))
-        self.lanes.forget()
+    def _axis(self) -> lanes.Axis:
+        return self.axis or lanes.Axis(self.feed.run.seconds or 0.0)
+
+    def _choose(self) -> None:
+        """Describe the compilation that is chosen in the timeline."""
+        words = self.lanes.words()
+        keys = "  ← →  " if len(self.lanes.choices()) > 1 else "  "
+        self.words("chosen").say([(keys, "key"), words] if words else [])
 
     def action_zoom_time(self, closer: int) -> None:
         whole = self.feed.run.seconds or 0.0
         axis = (self.axis or lanes.Axis(whole)).zoomed(self.lanes.current, whole, closer=closer > 0)
         self.axis = axis if axis.length < whole else None
-        self._draw_axis()
+        self.lanes.scale(self._axis())
 
     def action_move_time(self, by: int) -> None:
         if self.axis is not None:
             self.axis = self.axis.moved(by, self.feed.run.seconds or 0.0)
-            self._draw_axis()
+            self.lanes.scale(self._axis())
 
     def on_line_view_moved(self, event: LineView.Moved) -> None:
         super().on_line_view_moved(event)
         self._advise()
         self._compiled()
+        self._choose()
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
         app = self.scope
         lane, finding, latest = self.lanes.current, self.findings.current, self.latest.current
+        chosen = self.lanes.chosen
         if event.view is self.lanes and lane is not None:
-            app.select(function=lane.members[0].id)
+            function = chosen.function if chosen is not None else lane.members[0]
+            app.select(function=function.id, compilation=chosen.id if chosen is not None else None)
             app.go("functions")
         elif event.view is self.findings and finding is not None:
             app.finding = rows.finding_id(finding)
