@@ -198,7 +198,7 @@ def steps(run: Run, process: Process) -> int | None:
     counted."""
     if process.step is not None:
         return process.step
-    counted = [f for f in run.functions.values() if process.id in f.counted_calls]
+    counted = [run.functions[f] for f in process.calls]  # in the order of their first calls
     if not counted:
         return None
     stepper = next((f for f in counted if f.step), counted[0])
