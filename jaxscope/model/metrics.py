@@ -161,11 +161,12 @@ class Difference(msgspec.Struct, frozen=True):
     """The values that one figure has for two programs. The values may be equal.
 
     Attributes:
-      what: the figure's name: ``temp_bytes``, ``stablehlo.dot_general``.
+      what: the figure's name: ``temp_bytes``, ``stablehlo.dot_general``, ``trip_count.6``.
       before, after: the value for the first and for the second program.
       unit: COUNT, BYTES, FLOPS or ``seconds``.
       worse: whether ``after`` is worse; None: for this figure, neither more nor less is better, or it was not
         decided which is.
+      key: the figure's name in its group: ``temp``, ``stablehlo.dot_general``, ``6``.
     """
 
     what: str
@@ -173,6 +174,7 @@ class Difference(msgspec.Struct, frozen=True):
     after: float
     unit: str = COUNT
     worse: bool | None = None
+    key: str = ""
 
     @property
     def share(self) -> float | None:
@@ -223,7 +225,7 @@ class Metric(msgspec.Struct, frozen=True):
             if x is not None and y is not None:
                 unit = BYTES if name == "bytes_accessed" else self.unit
                 worse = y > x if self.better == LESS else None
-                yield Difference(self.spelled.format(name), x, y, unit, worse)
+                yield Difference(self.spelled.format(name), x, y, unit, worse, name)
 
 
 def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:

@@ -36,8 +36,7 @@ def name(metric: str, d: Difference) -> str:
     if metric == metrics.FUSIONS.name and d.what in _FUSIONS:
         return _FUSIONS[d.what]
     if metric == metrics.LOOPS.name:
-        trips = d.what.partition(".")[2]
-        return "loops of unknown length" if trips == "?" else f"loops of {count(int(trips), 'iteration')}"
+        return "loops of unknown length" if d.key == "?" else f"loops of {count(int(d.key), 'iteration')}"
     plain = d.what.removeprefix("stablehlo.").replace("custom_call.", "custom call ")
     return escape(_PATTERNS.get(metric, "{}").format(_NAMES.get(d.what, plain)), LONGEST)
 

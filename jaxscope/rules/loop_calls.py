@@ -204,11 +204,7 @@ _EVALUATES = re.compile(
 def work_done_twice(run: Run) -> Iterator[Finding]:
     products = {
         f.id: Counter(
-            {
-                (p.operands, p.source.file, p.source.line): p.count
-                for p in texts.stablehlo.products
-                if p.source
-            }
+            {(p.dtypes, p.source.file, p.source.line): p.count for p in texts.stablehlo.products if p.source}
         )
         for _, f, texts in users(run)
         if texts.stablehlo is not None

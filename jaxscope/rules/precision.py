@@ -87,7 +87,7 @@ def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Messa
     products = [
         q
         for q in (texts.stablehlo.products if texts.stablehlo is not None else ())
-        if q.source in converted and q.operands.partition(" ")[0] in wide
+        if q.source in converted and q.dtypes[0] in wide
     ]
     at = {q.source for q in products}
     if len(at) < SPREADS:
@@ -114,8 +114,8 @@ def _in_both(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Mess
     if begins is None or begins.source is None:
         return None
     half, wide = short_dtype(begins.before), short_dtype(begins.after)
-    lines = {q.source for q in found if q.operands.startswith(f"{half} x {half}")} - {None, begins.source}
-    products = [q for q in found if q.source in lines and q.operands.startswith(f"{wide} x {wide}")]
+    lines = {q.source for q in found if q.dtypes[:2] == (half, half)} - {None, begins.source}
+    products = [q for q in found if q.source in lines and q.dtypes[:2] == (wide, wide)]
     if not products:
         return None
     numbers = _numbers(products)

@@ -128,7 +128,7 @@ def test_a_gather_more_is_named_with_axes_bytes_and_line(making):
         1,
     )
     assert (changed.after.source.file, changed.after.source.line) == (f"{CWD}/train.py", 31)
-    assert Difference("instructions", 3, 4) in program.instructions
+    assert ("instructions", 3, 4) in [(d.what, d.before, d.after) for d in program.instructions]
 
 
 def test_an_edit_above_moves_lines_and_is_no_difference(making):
@@ -175,7 +175,7 @@ def test_donation_constants_and_operations_by_name(making):
         (x(), "bb", None, stablehlo(donated=" {tf.aliasing_output = 0 : i32}", more=constant)),
     )
     (program,) = only(diff.runs(a, b)).programs
-    assert program.ops == [Difference("stablehlo.constant", 0, 1)]
+    assert program.ops == [Difference("stablehlo.constant", 0, 1, key="stablehlo.constant")]
     (constant,) = program.constants
     assert (constant.before, constant.bytes_after) == (None, 512 * 512 * 4)
     (donation,) = program.donation

@@ -30,7 +30,7 @@ class Product(msgspec.Struct, frozen=True):
     precision.
 
     Attributes:
-      operands: the types: ``f32 x f32 -> f32``.
+      dtypes: the short dtypes of the two operands and of the result: ``("f32", "f32", "f32")``.
       precision: the higher of the two operands' precisions in StableHLO (``HIGHEST``), or the requested
         algorithm (``tf32_tf32_f32 x3``).
       count: number of products, with called functions inlined and loop bodies counted once.
@@ -39,24 +39,29 @@ class Product(msgspec.Struct, frozen=True):
         products in ``shard_map``, and if a loop, a branch or an unknown size makes the number unknown.
     """
 
-    operands: str
+    dtypes: tuple[str, str, str]
     precision: str
     count: int
     source: Frame | None
     flops: int | None = None
 
+    @property
+    def operands(self) -> str:
+        """Return the dtypes as text: ``f32 x f32 -> f32``."""
+        return "{} x {} -> {}".format(*self.dtypes)
+
 
 def find(module: Module, sources: Sources) -> list[Product]:
     """Return the matrix products and convolutions of a program, grouped by line of the user's code, types and
     precision, at most MAX_LISTED (500) groups. The most frequent come first."""
-    found: dict[tuple[str, str, Frame | None], tuple[int, int | None]] = {}
+    found: dict[tuple[tuple[str, str, str], str, Frame | None], tuple[int, int | None]] = {}
     executions = Executions(module, sources)
     for index, op in enumerate(module.ops):
         times = sources.times[op.function]
         if op.name not in PRODUCTS or not times or len(op.inputs) < 2 or not op.outputs:
             continue
         a, b, out = (short_dtype(types.tensor(t).dtype) for t in (*op.inputs[:2], op.outputs[0]))
-        key = (f"{a} x {b} -> {out}", _precision(op.detail), sources.frame(index))
+        key = ((a, b, out), _precision(op.detail), sources.frame(index))
         count, flops = found.get(key, (0, 0))
         runs, once = executions.of(index), work.operations(op) if op.name != CONVOLUTION else 0
         known = flops is not None and runs is not None and once

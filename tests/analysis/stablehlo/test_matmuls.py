@@ -37,6 +37,11 @@ def test_operands_and_precision_are_read(line, operands, precision):
     assert found(line) == [(operands, precision, 1)]
 
 
+def test_the_types_of_a_product_are_data():
+    [product] = analyze(TEXT.format(body=DOT.format(a="bf16", out="f32", more=""))).products
+    assert product.dtypes == ("bf16", "bf16", "f32")
+
+
 def test_products_of_one_line_are_counted_together():
     one = DOT.format(a="f32", out="f32", more=", precision = [DEFAULT, DEFAULT]")
     assert found(one + one.replace("%0", "%1")) == [("f32 x f32 -> f32", "DEFAULT", 2)]
