@@ -34,6 +34,7 @@ from jaxscope.jax_internals.names import (
     COPYING_FRAMES,
     DESCRIBES,
     DESCRIBES_FILES,
+    TEXT_FRAMES,
     WAITING_FRAMES,
 )
 from jaxscope.schema.file_owner import Standing
@@ -60,6 +61,7 @@ MOST = 300  # entries of one event
 MOST_SETUP = 50  # entries of the time before JAX has a backend
 # Settings of JAX with which each call or operation takes longer
 DEBUGGING = ("jax_debug_nans", "jax_debug_infs", "jax_disable_jit")
+_MAKING_TEXT = "making_text"  # of an array (``print``); in the log this is PYTHON
 
 # What the main thread does while one of these functions of JAX runs
 _FRAMES = {
@@ -68,7 +70,10 @@ _FRAMES = {
     COPYING: COPYING_FRAMES,
     CHECKING: CHECKING_FRAMES,
     CALLING: frozenset({CALL_FRAME}),
+    _MAKING_TEXT: TEXT_FRAMES,
 }
+# If functions of several kinds are on the stack: which of them says what the thread does
+_FIRST = (CHECKING, WAITING, COPYING, CALLING, _MAKING_TEXT)
 
 
 class _Place(NamedTuple):
@@ -284,10 +289,12 @@ class _Stacks:
         column = self._position(codes[users[0]], instructions[users[0]])[1]
         if any(fact.jax for fact in above) and not above[-1].describes:
             known = {fact.doing for fact in above}
-            doing = next((d for d in (CHECKING, WAITING, COPYING, CALLING) if d in known), OPERATIONS)
-            reads = self._reads(codes, facts) if doing == COPYING else None
-            if reads is not None:
-                return _Place(PYTHON, callers, column, library=reads)
+            doing = next((d for d in _FIRST if d in known), OPERATIONS)
+            package = self._reads(codes, facts) if doing == COPYING else None
+            if doing == _MAKING_TEXT:  # of values that are on the host already
+                package = next(filter(None, (frames.package_of(code.co_filename) for code in codes)), None)
+            if package is not None:
+                return _Place(PYTHON, callers, column, library=package)
             return _Place(doing, callers, column)
         library = frames.package_of(codes[users[0] - 1].co_filename) or STANDARD_LIBRARY if above else None
         return _Place(PYTHON, callers, column, library=library)

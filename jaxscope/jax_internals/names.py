@@ -71,7 +71,6 @@ _READS = [
     "item",
     "tolist",
     "tobytes",
-    "print",
     "np.asarray",
     "device_get",
     "pickle",
@@ -81,6 +80,8 @@ WAITING_FRAMES = frozenset(
     {*COPY_METHODS, "block_until_ready", "_value", "effects_barrier"}
     | {name for name, via in TRANSFER_FRAMES.items() if via in _READS}
 )
+# The functions of JAX that make text of arrays. They read the values by a function in WAITING_FRAMES.
+TEXT_FRAMES = frozenset(name for name, via in TRANSFER_FRAMES.items() if via in ("print", "format"))
 # The functions of JAX that check results for NaN and infinity (the settings jax_debug_nans, jax_debug_infs)
 CHECKING_FRAMES = frozenset(
     {"_nan_check_posthook", *(name for name, via in TRANSFER_FRAMES.items() if via == "debug_nans")}

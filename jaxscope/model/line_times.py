@@ -39,6 +39,7 @@ LARGE = 50_000  # elements of the arguments of an operation outside jit that may
 _WAITS, _READS = re.compile(r"\.block_until_ready\("), re.compile(r"(?:np|onp|numpy)\.(?:as)?array\(")
 # Packages that read arrays in C code, without a frame of JAX, and that hardly wait for anything else
 _READERS = frozenset({"matplotlib", "numpy", "seaborn"})
+_MAKE_TEXT = ("numpy", "jax")  # packages whose Python code makes text of arrays
 _OTHER_WAITS = re.compile(r"\b(load\w*|save\w*|im(read|save)|fromfile|tofile|genfromtxt|memmap|pause|show)\(")
 _CONVERTS = re.compile(r"[\w.]*\b(?:as)?array\(")
 FEWEST = 10  # samples: the error of the seconds is then about 30 %
@@ -178,6 +179,18 @@ def converting(run: Run) -> dict[tuple[str, int], tuple[float, int]]:
         seconds, samples = found.get(t.stack[0].place, (0.0, 0))
         found[t.stack[0].place] = seconds + t.seconds - t.blocked, samples + t.samples
     return found
+
+
+def text_seconds(run: Run, at: Frame) -> float | None:
+    """Return the seconds that the main thread spent on making text of arrays at the line ``at``, which prints
+    or formats arrays. None if nothing was measured, or if there are too few samples."""
+    return _seconds([t for doing, t in entries(run) if makes_text(doing, t) and t.stack[0].place == at.place])
+
+
+def makes_text(doing: str, t: LineTime) -> bool:
+    """Return whether the main thread made text of arrays in the time ``t``, if the line prints or formats
+    arrays. ``doing`` is what it did according to ``entries``."""
+    return doing == PYTHON and t.library in _MAKE_TEXT
 
 
 def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:

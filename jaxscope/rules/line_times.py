@@ -24,6 +24,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules import element_reads, root_cause
 from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
+from jaxscope.rules.transfers import printing_lines
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import CALL_WRAPPERS, COMPUTING_ROOTS, JAX_ROOTS, WRAPPER_ROOTS
@@ -62,10 +63,12 @@ def operations_in_each_step(run: Run) -> Iterator[Finding]:
 def python_in_each_step(run: Run) -> Iterator[Finding]:
     entries = line_times.entries(run)
     reported = _by_library(run)  # JX608
+    printing = printing_lines(run)  # JX601
     times = [
         t
         for doing, t in entries
         if doing == PYTHON and _is_python(run, t) and (t.library, _at(t)) not in reported
+        if not (_at(t) in printing and line_times.makes_text(doing, t))
     ]
     for loop in _loops(run, times, PYTHON_SHARE):
         inside = [(doing, t) for doing, t in entries if _within(t, loop)]

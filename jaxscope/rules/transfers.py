@@ -33,9 +33,9 @@ from jaxscope.analysis.rewrap_site import (
     syntax,
     waits_before,
 )
-from jaxscope.model import sources
+from jaxscope.model import line_times, sources
 from jaxscope.model import transfers as model
-from jaxscope.model.records import Compilation, Function
+from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.rules import element_reads, library_calls
@@ -62,7 +62,9 @@ FEW_ON_A_CPU = 0.1  # the same on a CPU, where the host's code and the computati
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
 ROWS, IN_ALL = 1 << 20, 1 << 30  # bytes of one copy, and of all, if the line then takes some rows of the copy
 WHOLE_LOOP = "fix-read-for-several", "fix-copy-several"  # slugs of advice for several lines of a loop
-READ_LESS = frozenset({"fix-read-less", "fix-copy-several", "fix-print-less"})  # slugs of similar advice
+PRINT_LESS = "fix-print-less"
+READ_LESS = frozenset({"fix-read-less", "fix-copy-several", PRINT_LESS})  # slugs of similar advice
+TO_TEXT = frozenset({"print", "format"})  # kinds of copies after which NumPy makes text of the array
 LITTLE = 1 << 16  # bytes: a smaller copy takes no time compared with the computation
 SMALL = 1 << 20  # bytes: a smaller copy between devices is only worth a note, unless it takes much time
 
@@ -124,8 +126,9 @@ def _of_several_lines(members: list[Finding]) -> Finding:
     )
 
 
-def _waiting(run: Run) -> Iterator[tuple[Frame, Finding]]:
-    """Yield (line, finding) for each line at which the program waits in each step or in a loop for a value
+@cached_until_changed
+def _waiting(run: Run) -> list[tuple[Frame, Finding]]:
+    """Return (line, finding) for each line at which the program waits in each step or in a loop for a value
     from the device, and need not."""
     lines: dict[Hashable, list[Transfer]] = {}
     for t in model.transfers(run):
@@ -133,6 +136,7 @@ def _waiting(run: Run) -> Iterator[tuple[Frame, Finding]]:
             continue
         if element_reads.whole(run, t) is None:
             lines.setdefault((t.process.id, t.source.place), []).append(t)
+    found = []
     for members in lines.values():
         t = model.together(members)
         repeats = _repeats(run, t)
@@ -142,6 +146,8 @@ def _waiting(run: Run) -> Iterator[tuple[Frame, Finding]]:
         views = t.views == t.count
         outside = _outside_waits(run, t, {m.kind for m in members})
         avoidable = _avoidable(t, outside)
+        text = line_times.text_seconds(run, t.source) if any(m.kind in TO_TEXT for m in members) else None
+        saved = avoidable + (text or 0.0)
         share = t.share or 0.0
         copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(share))
         expression = _expressions(members)
@@ -149,22 +155,28 @@ def _waiting(run: Run) -> Iterator[tuple[Frame, Finding]]:
             title = _read_in_a_loop(run, t, expression, function, avoidable)
         else:
             title = _read_in_each_step(run, t, expression, often, avoidable)
+        if text is not None:
+            title = message("and-makes-text", waits=title, seconds=Seconds(text))
         if views:
             copies = message("copies-without-copy", copies=copies)
-        yield (
-            t.source,
-            Finding(
-                code="JX601",
-                severity=WARNING if _mostly_waits(t) and share >= MUCH and _matters(run, avoidable) else NOTE,
-                certainty=CERTAIN if function is not None or (t.steps and not _in_a_phase(t)) else LIKELY,
-                title=title,
-                source=t.source,
-                evidence=[Evidence(copies, source=t.source), *_gap(t, outside)],
-                fix=_instead(run, t, t.source),
-                seconds=avoidable,
-                timed=True,
-            ),
+        finding = Finding(
+            code="JX601",
+            severity=WARNING if _mostly_waits(t) and share >= MUCH and _matters(run, saved) else NOTE,
+            certainty=CERTAIN if function is not None or (t.steps and not _in_a_phase(t)) else LIKELY,
+            title=title,
+            source=t.source,
+            evidence=[Evidence(copies, source=t.source), *_gap(t, outside)],
+            fix=_instead(run, t, t.source),
+            seconds=saved,
+            timed=True,
         )
+        found.append((t.source, finding))
+    return found
+
+
+def printing_lines(run: Run) -> set[tuple[str, int]]:
+    """Return (file, line number) of the lines that JX601 advises to print less often."""
+    return {at.place for at, f in _waiting(run) if slug_of(f) == PRINT_LESS}
 
 
 def _repeats(run: Run, t: Transfer) -> tuple[Message, str | None] | None:
@@ -381,7 +393,7 @@ def _instead(run: Run, t: Transfer, at: Frame) -> Fix:
         return Fix(message("fix-count-in-python"), "numpy")
     if t.kind == "bool":
         return Fix(message("fix-decide-on-device"), "decide_on_device")
-    if t.kind in ("print", "format"):
+    if t.kind in TO_TEXT:
         return Fix(message("fix-print-less"), "read_less_often")
     if t.text is not None and FROM_PYTHON.search(t.text) and not _calls_jitted(run, t):
         return Fix(message("fix-compute-on-host"), "numpy")

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 
 import pytest
 
@@ -185,6 +186,29 @@ def test_the_time_of_a_named_tuple_is_that_of_the_line_that_creates_it():
     line = compile("state = step(state)", "/home/ann/train.py", "exec")
     at = line_times._Stacks().place([generated, line], [0, 4])
     assert (at.doing, at.stack[0].file, at.library) == (PYTHON, "/home/ann/train.py", None)
+
+
+def code(file, function):
+    return compile("pass", file, "exec").replace(co_name=function, co_qualname=function)
+
+
+@pytest.mark.parametrize(
+    ("inner", "doing", "library"),
+    [
+        (["numpy/_core/arrayprint.py array2string", "jax/_src/array.py __repr__"], PYTHON, "numpy"),
+        (["jax/_src/array.py __format__"], PYTHON, "jax"),
+        (["jax/_src/array.py _value", "jax/_src/array.py __repr__"], WAITING, None),
+        (["jax/_src/array.py _value", "jax/_src/array.py __array__"], WAITING, None),
+    ],
+)
+def test_making_text_of_an_array_is_python_code_and_no_wait(monkeypatch, inner, doing, library):
+    jax = types.ModuleType("jax")
+    jax.__path__ = ["/lib/site-packages/jax"]
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    frames = [code(f"/lib/site-packages/{at.split()[0]}", at.split()[1]) for at in inner]
+    line = compile("print(loss)", "/home/ann/train.py", "exec")
+    at = line_times._Stacks().place([*frames, line], [0] * (len(frames) + 1))
+    assert (at.doing, at.library) == (doing, library)
 
 
 def test_without_a_compiler_nothing_is_measured(monkeypatch):

@@ -1,7 +1,7 @@
 """JX605, JX606 and JX608: what the main thread does in a loop, and what is not said of it."""
 
 import pytest
-from written import Log, function, key, leaf
+from written import Log, copied, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
@@ -37,15 +37,17 @@ def found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(TRAIN)
 
-    def of(*times):
+    def of(*times, copies=()):
         made = store.create(tmp_path / f"run{len(list(tmp_path.iterdir()))}")
-        log = Log(made)
+        log = Log(made, transfers=True)
         step = function("step")
         log.say(step)
         log.compiled(step, key(leaf("x", 1)), line=3)
+        for copy in copies:
+            log.say(copy)
         log.say(ev.LineTimes(seconds=10.0, lines=list(times)), after=5.0)
         log.end()
-        return [f for f in registry.findings(load(made)) if f.code in ("JX605", "JX606")]
+        return [f for f in registry.findings(load(made)) if f.code in ("JX601", "JX605", "JX606")]
 
     return of
 
@@ -87,6 +89,16 @@ def test_python_code_between_calls_is_reported(found):
     (f,) = found(CALL, time(PYTHON, 5.0, 7, column=12))
     assert (f.code, f.severity, f.seconds) == ("JX606", WARNING, 5.0)
     assert words.title(f).startswith("the loop at train.py:6 spends about 5.0 s (50% of the measured time)")
+
+
+def test_text_of_arrays_that_are_printed_in_each_step_is_part_of_the_finding_about_the_wait(found):
+    text = time(PYTHON, 6.0, 11, library="numpy", column=8)
+    (f,) = found(CALL, text)
+    assert f.code == "JX606"
+    printed = copied(11, via="print", text="print(y)", site=frame(11), seconds=1.0, steps=None)
+    (f,) = found(CALL, text, copies=[printed])
+    assert (f.code, f.seconds) == ("JX601", 7.0)
+    assert words.title(f).endswith(". In addition, making text of the arrays took 6.0 s")
 
 
 def test_python_code_of_a_loop_without_jitted_calls_is_not_reported(found):

@@ -18,6 +18,7 @@ TEMPLATES = {
         "{expression}{helper} waits for the device and copies to the host {often}; this took {seconds} in"
         " total{saved}"
     ),
+    "and-makes-text": "{waits}. In addition, making text of the arrays took {seconds}",
     "read-in-loop": (
         "{expression}{helper} waits for the device {n} times in the loop that calls {function}; this took"
         " {seconds} in total{saved}. After each wait, a GPU or TPU has nothing to do until the next call"
