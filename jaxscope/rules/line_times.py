@@ -193,7 +193,7 @@ def _operations(run: Run) -> list[Loop]:
         t
         for doing, t in entries
         if doing == OPERATIONS or (doing == COPYING and _at(t) in operations & copies)
-        if not any(f.place in reads for f in t.stack)
+        if _at(t) not in reads
     ]
     return _loops(run, times, OPERATIONS_SHARE)
 
