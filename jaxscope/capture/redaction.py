@@ -95,6 +95,8 @@ class Redaction:
             redacted = {self.text(k): self._value(kind, k, v) for k, v in value.items()}
             if static and value.get("hash") is not None:
                 redacted["hash"] = int(self._digest(str(value["hash"])), 16)
+            if static:
+                redacted["defined"] = None  # it names the value
             return redacted
         if isinstance(value, (list, tuple)):
             return [self._value(kind, "" if name in _VALUES else name, v) for v in value]

@@ -12,7 +12,7 @@ from jaxscope.rules.recompiles import UNNAMED, Group, recompile_rule
 from jaxscope.schema.causes import FUNCTION, PARTS, UNSTABLE_HASH, StaticDetail, StaticValue
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import NOTE, WARNING, Fix
-from jaxscope.schema.keys import Static
+from jaxscope.schema.keys import Frame, Static
 from jaxscope.schema.messages import Message, Names, message
 
 FEW = 2  # values that a static argument may have without a finding, such as on and off
@@ -21,7 +21,7 @@ MODES = 4  # with at most this many values, a size or a name may be a mode, so t
 # The kinds of values of a static argument; the advice depends on them.
 NUMBER, WHOLE, FLAG, WORD, OBJECT = "number", "whole number", "flag", "word", "object"
 _ENUM = re.compile(r"<[\w.]+: .+>")  # <Loss.MSE: 'mse'>
-_PLACE = re.compile(r" at ([^<>]+):(\d+)>$")  # <function loss at /home/me/train.py:12>
+_PLACE = re.compile(r" at ([^<>]+):(\d+)>$")  # in older logs: <function loss at /home/me/train.py:12>
 _DIGITS = re.compile(r"\d+")
 
 
@@ -151,15 +151,23 @@ def static_identity(group: Group) -> Fix | None:
             return None  # for example two models, each with its own optimizer
         optimizer = path.endswith(".tx") or (s is not None and s.type.startswith("optax."))
         words = message("fix-one-object", path=path)
-        at = _PLACE.search(s.repr) if s is not None and why == FUNCTION else None
-        if at is not None and STANDING(at[1]) == Standing.USER:
-            words = message("fix-one-function", path=path, captured=_captured(group, at[1], int(at[2])))
+        at = _defined(s) if s is not None and why == FUNCTION else None
+        if at is not None and STANDING(at.file) == Standing.USER:
+            words = message("fix-one-function", path=path, captured=_captured(group, at.file, at.line))
         if optimizer:
             state = f"{path.removesuffix('.tx')}.opt_state" if path.endswith(".tx") else "opt_state"
             words = message("fix-one-optimizer", path=path, state=state)
     else:
         words = _of_class(group, s, path)
     return Fix(words, "create_once", {"path": cause.path})
+
+
+def _defined(s: Static) -> Frame | None:
+    """Return the line that defines the function ``s``. Logs of older versions have it only in the text."""
+    if s.defined is not None:
+        return s.defined
+    found = _PLACE.search(s.repr)
+    return Frame(found[1], int(found[2][:9]), "") if found is not None else None
 
 
 def _captured(group: Group, file: str, line: int) -> Message | None:

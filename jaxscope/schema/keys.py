@@ -120,6 +120,8 @@ class Static(msgspec.Struct, frozen=True, gc=False):
       hash: the result of ``hash(value)``; None: unknown.
       unstable_hash: whether the value, or a part of it, is equal to the value in the call before, but has
         another hash.
+      defined: the first line of the value, if it is a Python function. None: it is none, it was redacted, or
+        the log is of an older version.
     """
 
     path: str
@@ -129,6 +131,7 @@ class Static(msgspec.Struct, frozen=True, gc=False):
     serial: int | None = None
     hash: int | None = None
     unstable_hash: bool = False
+    defined: Frame | None = None
 
 
 class Key(msgspec.Struct, frozen=True, gc=False):

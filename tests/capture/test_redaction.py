@@ -60,10 +60,15 @@ def test_a_value_has_one_mark_and_another_value_another_one():
     hide = Redaction(["/home/ann/work"])
 
     def static(value):
-        key = Key(static=[Static("c", value, "str", "value", hash=7)], tree="CustomNode(M[('a', [1])], [*])")
+        made = Frame("/w/secret.py", 3, value)
+        key = Key(
+            static=[Static("c", value, "str", "value", hash=7, defined=made)],
+            tree="CustomNode(M[('a', [1])], [*])",
+        )
         return hide.event(ev.Missed(key=key))["key"]
 
     one, same, other = static("1"), static("1"), static("2")
+    assert one["static"][0]["defined"] is None
     assert one == same and one["static"][0]["repr"] != other["static"][0]["repr"]
     assert one["static"][0]["hash"] != 7
     assert re.fullmatch(r"CustomNode\(M\[<left out \w+>\], \[\*\]\)", one["tree"])

@@ -236,6 +236,24 @@ def test_two_functions_need_a_program_each(tmp_path, lines, functions, known):
         assert "'func' changed from density1 (advi.py:91) to density2 (advi.py:92)" in words.title(f)
 
 
+@pytest.mark.parametrize("recorded", [True, False], ids=["as data", "as text in an older log"])
+def test_the_variables_that_a_new_function_captures_are_to_be_passed(tmp_path, recorded):
+    program = tmp_path / "my: train.py"
+    program.write_text(
+        text := "def main(x):\n    for rate in (1.0, 2.0):\n        step(lambda v: v * rate, x)\n"
+    )
+    log = Log(store.create(tmp_path / "run"))
+    log.say(SourceSeen(file=str(program), sha256=hashlib.sha256(text.encode()).hexdigest()))
+    log.say(STEP)
+    line = Frame(str(program), 3, "main.<locals>.<lambda>")
+    shown = "<function main.<locals>.<lambda>>" if recorded else f"<function f at {program}:3>"
+    for n in range(4):
+        func = Static("func", shown, "function", "identity", n, n, defined=line if recorded else None)
+        log.compiled(STEP, key(leaf("x", 4), static=[func]), site=line)
+    [f] = [f for f in registry.findings(load(log.run)) if f.code == "JX108"]
+    assert words.fix_text(f).startswith("define the function for func once") and "rate" in words.fix_text(f)
+
+
 def test_the_lines_that_clear_the_caches_are_named(tmp_path):
     program = tmp_path / "train.py"
     program.write_text(

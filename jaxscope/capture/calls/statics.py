@@ -30,7 +30,7 @@ from jaxscope.capture import paths
 from jaxscope.capture.calls import nnx_graphdef
 from jaxscope.capture.calls.functions import Serials
 from jaxscope.jax_internals.devices import device_ranges
-from jaxscope.schema.keys import Static
+from jaxscope.schema.keys import Frame, Static
 
 MAX_TEXT = 4000
 MAX_REPR = 2000
@@ -284,7 +284,16 @@ def static(path: str, value: Any, serials: Serials) -> Static:
         serial=serial,
         hash=hashed,
         unstable_hash=unstable,
+        defined=_definition(value),
     )
+
+
+def _definition(value: Any) -> Frame | None:
+    """Return the first line of ``value``, if it is a Python function; else None."""
+    if type(value) is not FunctionType:
+        return None
+    code = value.__code__
+    return Frame(code.co_filename, code.co_firstlineno, value.__qualname__)
 
 
 def _by_identity(value: Any) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from jaxscope.capture.calls.functions import Serials
 from jaxscope.capture.calls.statics import MAX_BOUND, MAX_REPR, parts, shown, static
+from jaxscope.schema.keys import Frame
 
 
 class Mode(enum.Enum):
@@ -187,6 +188,15 @@ def test_each_value_that_a_partial_binds_has_a_path_also_in_a_dict():
         "partial.keywords['rest']",
     ]
     assert found["partial.keywords['params']['seed']"] == "1"
+
+
+def test_a_function_has_the_line_that_defines_it():
+    def loss(x):
+        return x
+
+    code = loss.__code__
+    assert static("f", loss, Serials()).defined == Frame(__file__, code.co_firstlineno, loss.__qualname__)
+    assert static("f", functools.partial(loss, 1), Serials()).defined is None
 
 
 def test_a_large_dict_that_a_partial_binds_is_one_value():
