@@ -21,6 +21,9 @@ from textual.widgets import Tooltip
 
 from jaxscope.log import store
 from jaxscope.schema import events as ev
+from jaxscope.schema.arrays import ArrayGroup
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.line_times import PYTHON, LineTime
 from jaxscope.tui import actions
 from jaxscope.tui.app import App
 from jaxscope.tui.palette import Commands
@@ -471,6 +474,33 @@ def test_the_overview_opens_with_the_source_lines_before_any_key(typical, size):
             await until(lambda: screen(app).count("▸ 11      return w - loss(w, x)") == 2, 30.0)
 
     asyncio.run(opened())
+
+
+@pytest.mark.parametrize("size", [(120, 40), (160, 48)], ids=["120x40", "160x48"])
+def test_the_overview_of_a_run_without_findings_shows_time_and_memory(tmp_path, size):
+    run = store.create(tmp_path / "run")
+    log = written.Log(run)
+    log.backend(1)
+    own = written.function("train_step")
+    log.say(own)
+    log.compiled(own, written.key(written.leaf("x", 4)), program="p0")
+    log.say(ev.LineTimes(seconds=10.0, lines=[LineTime(PYTHON, [Frame("train.py", 7, "augment")], 6.3, 120)]))
+    groups = [ArrayGroup("params", 2, (256, 256), "float32", 524_288, 524_288, None, None, None, None)]
+    log.say(ev.ArraysSeen(why="time", count=2, groups=groups))
+    log.say(ev.ArraysSeen(why="exit", count=0, groups=[]))
+    log.end()
+    written.exited(run)
+
+    async def steps(pilot, app):
+        seen = screen(app)
+        assert "No problems found" in seen
+        assert re.search(
+            r"Time of the main thread, by line +\S?.*\n +6\.3 s   63 %  Python code  train\.py:7", seen
+        )
+        assert re.search(r"Peak memory of programs, on one device.*\n +68\.1 KiB  train_step #1", seen)
+        assert re.search(r"Live arrays while the program ran: 2 arrays.*\n.* params  2 arrays", seen)
+
+    drive(run, steps, size=size)
 
 
 def test_the_footer_has_the_text_that_a_row_has_no_room_for(typical):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
@@ -44,9 +45,18 @@ def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[P
 def room(facts: Sequence[Sequence[Part]], width: int, height: int) -> int:
     """Return how many source lines fit into a pane of ``width`` x ``height`` characters below the lines
     ``facts`` and an empty line. At most MOST; 0 if fewer than FEWEST fit."""
-    used = sum(1 + max(0, cell_len(plain(list(fact))) - 1) // max(1, width) for fact in facts)
-    left = min(MOST, height - used - 1)
+    left = min(MOST, height - lines_needed(facts, width) - 1)
     return left if left >= FEWEST else 0
+
+
+def lines_needed(facts: Sequence[Sequence[Part]], width: int) -> int:
+    """Return how many lines of ``width`` characters the paragraphs ``facts`` need."""
+    return sum(_lines(plain(list(fact)), max(1, width)) for fact in facts)
+
+
+def _lines(text: str, width: int) -> int:
+    wide = 1 + max(0, cell_len(text) - 1) // width  # textwrap counts a wide letter as one character
+    return max(wide, len(textwrap.wrap(text, width, break_on_hyphens=False)))
 
 
 def _cut(line: str, room: int) -> str:

@@ -19,7 +19,7 @@ from jaxscope.tui.actions import bindings
 from jaxscope.tui.cells import Part
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.paragraphs import Paragraphs
-from jaxscope.tui.rows import death, functions, lanes, source_lines
+from jaxscope.tui.rows import death, functions, lanes, run_facts, source_lines
 from jaxscope.tui.rows import findings as finding_rows
 from jaxscope.tui.rows import overview as rows
 from jaxscope.tui.rows import program as program_rows
@@ -100,7 +100,9 @@ class Overview(View):
         self._choose()
         with_steps = rows.last_step(run) > 0 and not self.narrow
         below = 4 if with_steps else 1
-        self.query_one("#timeline").styles.height = min(len(found) + 2, max(4, room // 3 - below)) + below
+        self.query_one("#timeline").styles.height = (
+            min(len(found) + 2, max(4, room // (3 if shown else 2) - below)) + below
+        )
         if with_steps:
             self.words("steps").say_for_size(lambda size: rows.steps(run, size.width))
         else:
@@ -128,17 +130,22 @@ class Overview(View):
 
     def _advise(self) -> None:
         """Show the finding under the cursor in full, because its row rarely has room for it, and the lines of
-        the source around it."""
-        f = self.findings.current
-        if f is None or (self.narrow and not self.short):
-            self.words("advised").say()
-            return
-        found = finding_rows.seen(f, self.feed.places(), running=self.feed.running)
+        the source around it. Below, or if there is no finding, show facts about the run."""
+        f, feed = self.findings.current, self.feed
+        found = finding_rows.seen(f, feed.places(), running=feed.running) if f is not None else []
         if self.narrow:
-            self.words("advised").say(*found)
-        else:
-            make = partial(self._with_source, found, self.feed.whose(f).run, f.source)
+            self.words("advised").say(*(found if self.short else []))
+            return
+        source = (feed.whose(f).run, f.source) if f is not None else (feed.run, None)
+        more = run_facts.sections(feed.run, feed.places())
+
+        def make(size: Size) -> Lines:
+            return run_facts.below(self._with_source(found, *source, size), more, size.width, size.height)
+
+        if found or more:
             self.words("advised").say_for_size(make)
+        else:
+            self.words("advised").say()
 
     def _compiled(self) -> None:
         """Show the compilation under the cursor: its cause, its line, a summary of its program, and the lines
