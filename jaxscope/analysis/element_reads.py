@@ -10,8 +10,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import names_read, names_set, root
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, SCOPES, last_name, syntax
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, SCOPES, Syntax, last_name, syntax
+from jaxscope.schema.libraries import JAX_ROOTS
 
 _LOADS = frozenset({"np.load", "numpy.load", "onp.load"})
 Call = tuple[str | None, int]  # the source of a call, None if it is not available, and its line
@@ -53,6 +55,70 @@ def variable(
         elif (name := _element_of(node, loops)) is not None:
             return name
     return None
+
+
+def is_array(source: str | None, line: int, name: str) -> bool:
+    """Return whether ``source`` shows that the variable ``name``, read on ``line``, is no generator: it has
+    an index somewhere, or only results of JAX, of NumPy or of arithmetic are assigned to it."""
+    found = syntax(source)
+    if found is None:
+        return False
+    scope = _scope(found, line, name)
+    if any(isinstance(n, ast.Subscript) and ast.unparse(n.value) == name for n in ast.walk(scope)):
+        return True
+    modules = names_of(found.imports, JAX_ROOTS | {"numpy"})
+    values = _assigned(scope, name)
+    return bool(values) and all(
+        isinstance(v, (ast.BinOp, ast.List, ast.Tuple))
+        or (isinstance(v, ast.Call) and root(v.func) in modules)
+        for v in values
+    )
+
+
+def generator(source: str | None, line: int, name: str) -> str | None:
+    """Return the function of the same file that makes the variable ``name``, read on ``line``, and that is a
+    generator: ``rows`` for ``xs = rows()`` if ``rows`` has a ``yield``, or for ``xs = make()`` if ``make``
+    returns ``rows()``. Return None if there is none."""
+    found = syntax(source)
+    if found is None:
+        return None
+    functions = {f.name: f for f in found.blocks if isinstance(f, FUNCTION)}
+    values, seen = _assigned(_scope(found, line, name), name), set[str]()
+    while values:
+        value = values.pop()
+        called = last_name(value.func) if isinstance(value, ast.Call) else None
+        if called is None or called not in functions or called in seen:
+            continue
+        seen.add(called)
+        inside = list(_own_nodes(functions[called]))
+        if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in inside):
+            return called
+        values += [n.value for n in inside if isinstance(n, ast.Return) and n.value is not None]
+    return None
+
+
+def _scope(found: Syntax, line: int, name: str) -> ast.AST:
+    """Return the innermost function around ``line``, or the whole file if that function does not assign to
+    the variable ``name``."""
+    _, function = _around(found.blocks, line)
+    return function if function is not None and _assigned(function, name) else found.tree
+
+
+def _assigned(scope: ast.AST, name: str) -> list[ast.expr]:
+    """Return the expressions that ``scope`` assigns to the variable ``name``."""
+    return [
+        n.value
+        for n in ast.walk(scope)
+        if isinstance(n, ast.Assign) and any(ast.unparse(t) == name for t in n.targets)
+    ]
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of ``function`` without those of functions that are defined inside it."""
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, SCOPES):
+            yield node
+            yield from _own_nodes(node)
 
 
 def _names(function: ast.AST | None) -> set[str]:

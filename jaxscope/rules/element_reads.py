@@ -89,9 +89,21 @@ def one_at_a_time(run: Run) -> Iterator[Finding]:
             title=title,
             source=t.source,
             evidence=[Evidence(waited, source=t.source)],
-            fix=Fix(message("fix-copy-whole", name=name), "copy_once", {"name": name}),
+            fix=_copy_whole(run, t, name),
             seconds=line_times.seconds_at(run, at) or t.blocked_seconds,
         )
+
+
+def _copy_whole(run: Run, t: Transfer, name: str) -> Fix:
+    """Return the advice to copy the array whose elements the line of ``t`` reads one at a time to the host
+    once. ``name``: the variable that has the elements; it may be a generator."""
+    places = [(sources.of(run)(at.file), at.line, name) for at in (t.source, t.caller) if at is not None]
+    generator = next(filter(None, (element_reads.generator(*place) for place in places)), None)
+    if generator is not None:
+        return Fix(message("fix-copy-before-generator", name=name, generator=generator), "copy_once")
+    shown = any(element_reads.is_array(*place) for place in places)
+    words = message("fix-copy-whole", name=name) if shown else message("fix-copy-whole-if-array", name=name)
+    return Fix(words, "copy_once", {"name": name})
 
 
 @rule("JX604", "items-copied", NOTE)

@@ -75,3 +75,29 @@ def row(i):
 def test_an_array_that_is_read_from_an_archive_is_found(line, archive):
     assert element_reads.reads_archive(ARCHIVE, line) == archive
     assert element_reads.reads_archive(None, line) is None
+
+
+GENERATED = """
+import jax.numpy as jnp
+from data import load
+
+def rows(n):
+    for i in jnp.arange(n):
+        yield i
+
+def make(n):
+    return rows(n)
+
+def train(data, given):
+    made = make(9)
+    numbers = jnp.arange(9)
+    loaded = load()
+    for a, b, c, d in zip(made, numbers, loaded, given):
+        data[a], data[b], data[c], data[d]
+"""
+
+
+def test_only_what_the_source_shows_to_be_an_array_counts_as_one():
+    names = ("made", "numbers", "loaded", "given")
+    assert [element_reads.is_array(GENERATED, 17, name) for name in names] == [False, True, False, False]
+    assert [element_reads.generator(GENERATED, 17, name) for name in names] == ["rows", None, None, None]

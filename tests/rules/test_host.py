@@ -352,6 +352,26 @@ def test_a_value_that_the_next_iteration_needs_cannot_be_read_later(log, tmp_pat
 MIB = 1 << 20
 
 
+@pytest.mark.parametrize(
+    ("made", "advice"),
+    [
+        ("jnp.arange(50)", "before the loop: rows = jax.device_get(rows). Its elements"),
+        ("numbers()", "yields to the host before numbers is called"),
+        ("load()", "rows = jax.device_get(rows) if rows is an array. If it is an iterator"),
+    ],
+)
+def test_only_an_array_is_copied_as_a_whole(log, tmp_path, monkeypatch, made, advice):
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import jax.numpy as jnp\ndef numbers():\n    for i in jnp.arange(50):\n        yield i\n"
+        f"rows = {made}\nfor row in rows:\n    float(row)\n"
+    )
+    monkeypatch.setattr(sources, "of", lambda run: lambda file: program.read_text())
+    log.say(copied(7, 5000, text="float(row)", site=Frame(str(program), 7, "<module>"), steps=None))
+    [f] = found(log, "JX603")
+    assert advice in words.fix_text(f)
+
+
 def test_large_data_that_goes_to_the_device_again_and_again_is_reported(log):
     put = {"direction": "host_to_device", "via": "device_put", "text": "jax.device_put(batch)"}
     log.say(copied(count=10, bytes=160 * MIB, **put))

@@ -89,6 +89,16 @@ TEMPLATES = {
         "copy the whole array to the host before the loop: {name} = jax.device_get({name}). Its elements are"
         " then NumPy numbers, and JAX runs nothing to read them"
     ),
+    "fix-copy-whole-if-array": (
+        "copy the whole array to the host before the loop: {name} = jax.device_get({name}) if {name} is an"
+        " array. If it is an iterator, copy the array whose elements it returns before it is created. The"
+        " elements are then NumPy numbers, and JAX runs nothing to read them"
+    ),
+    "fix-copy-before-generator": (
+        "{name} is made by the generator {generator}. Copy the array whose elements {generator} yields to the"
+        " host before {generator} is called (jax.device_get). The elements are then NumPy numbers, and JAX"
+        " runs nothing to read them"
+    ),
     "items-copied": "{expression}{helper} copies {n} arrays of {each} to the device, one at a time",
     "list-converted": (
         "{expression} takes about {seconds} for {bytes}: JAX converts a Python list item by item"
