@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.load import load
 from jaxscope.model.records import Process
-from jaxscope.schema.keys import Frame, Sharding
+from jaxscope.schema.keys import Frame, Partition, Sharding
 from jaxscope.tui.cells import plain
 from jaxscope.tui.rows import arrays, mesh
 
@@ -51,6 +51,28 @@ def drawn(g, width=60):
 )
 def test_a_name_has_the_names_above_it(path, expected):
     assert arrays.prefixes(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ("P('data', None)", "P(data, None)"),
+        ("PartitionSpec(('data', 'model'),)", "P((data, model))"),
+        ("P(UNCONSTRAINED, 'data')", "P(UNCONSTRAINED, data)"),
+        ("P(None, unreduced={'data'})", "P(None, unreduced={data})"),
+        ("P()", "P()"),
+        ("no spec", "no spec on it"),
+    ],
+)
+def test_a_sharding_is_shown_without_quotes(spec, shown):
+    assert arrays.spelled(group(sharding=named(spec, ("data", 4), ("model", 2)))) == shown
+
+
+def test_a_sharding_of_a_new_log_is_shown_from_its_data():
+    """A name with a quote or a comma was changed in the text."""
+    axes = Partition((("it's, data",), ()))
+    sharding = Sharding("NamedSharding", "text", "0-3", None, 'P("it\'s, data",)', "device", axes)
+    assert arrays.spelled(group(sharding=sharding)) == "P(it's, data, None)"
 
 
 @given(st.lists(st.text(alphabet="ab.['*]\\\"…", max_size=12), max_size=8), st.booleans())

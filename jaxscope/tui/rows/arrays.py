@@ -14,6 +14,7 @@ from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
 from jaxscope.present.arrays import UNNAMED, form, forms, moment, placement, total
 from jaxscope.present.text import Places, count, size
+from jaxscope.schema.keys import Partition
 from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 FEW = 12  # a name of the first level is open at first if at most this many names are below it
@@ -219,11 +220,25 @@ def spelled(g: Group) -> str:
     s = g.sharding
     if s is None:
         return "?"
-    if s.spec is not None:
-        return s.spec.replace("PartitionSpec", "P").replace("'", "").replace(",)", ")")
+    spec = sh.partition(s)
+    if spec is not None:
+        return _spec(spec)
     if s.kind == "SingleDeviceSharding":
         return f"device {s.devices}" if s.devices else "one device"
     return s.text
+
+
+def _spec(p: Partition) -> str:
+    """Return a PartitionSpec without quotes: ``P((data, model), None)``."""
+
+    def axes(names: tuple[str, ...] | None) -> str:
+        if names is None:
+            return "UNCONSTRAINED"
+        return f"({', '.join(names)})" if len(names) > 1 else names[0] if names else "None"
+
+    more = [("unreduced", p.unreduced), ("reduced", p.reduced)]
+    parts = [*map(axes, p.dimensions), *(f"{word}={{{', '.join(names)}}}" for word, names in more if names)]
+    return f"P({', '.join(parts)})"
 
 
 def placed(r: Row) -> list[Part]:
