@@ -3,6 +3,7 @@
 All of them, with their mended twins, are run by benchmarks/findings.py.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -49,6 +50,15 @@ def test_each_mended_program_names_advice_that_there_is():
         if (wanted and not advice) or advice - TEMPLATES.keys():
             unknown[mended.name] = advice
     assert unknown == {}
+
+
+@pytest.mark.parametrize("jax", ["0.10", "0.12"])
+def test_the_committed_figures_are_of_all_programs_and_none_is_wrong(jax):
+    """After a change of a program or a rule: benchmarks/findings.py -o benchmarks/findings.jax-0.10.json"""
+    path = Path(findings.__file__).with_name(f"findings.jax-{jax}.json")
+    figures = json.loads(path.read_text("utf-8"))
+    assert figures["programs"] + len(figures["skipped"]) == len(list(findings.PROGRAMS.glob("*.py")))
+    assert (figures["wrong"], figures["recall"], figures["precision"]) == ({}, 1.0, 1.0)
 
 
 def test_labels_are_read_from_the_comments_of_a_program():
