@@ -327,10 +327,10 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
     about, by line, the most expensive line first."""
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
-    unrolled = set[str]()  # functions with a finding about all their compilations
+    unrolled = set[str]()  # functions and programs with a finding about all their compilations
     for finding in found:
         if finding.function is not None and finding.code == UNROLLED:
-            unrolled.add(finding.function)
+            unrolled.update((finding.function, *(e.program for e in finding.evidence if e.program)))
         if finding.function is not None and finding.seconds:
             advised.add(finding.function)
         if finding.code in (CODE, OPERATIONS) or (finding.code == UNROLLED and finding.function is None):
@@ -342,9 +342,10 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
             for part in _of_function(run, f, advised=f.id in advised):
                 parts.setdefault((True, _place(part.line)), []).append(part)
     for p in payers(run):
-        if _place(p.line) not in lines:
-            again = sum(c.seconds for c in p.again)
-            part = Unadvised(p.line, [], len(p.compilations), p.seconds, again)
+        left = [c for c in p.compilations if c.function.id not in unrolled and c.program not in unrolled]
+        if _place(p.line) not in lines and left:
+            again = sum(c.seconds for c in p.again if c in left)
+            part = Unadvised(p.line, [], len(left), sum(c.seconds for c in left), again)
             parts.setdefault((False, _place(p.line)), []).append(part)
     merged = [
         Unadvised(
