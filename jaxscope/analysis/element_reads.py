@@ -12,7 +12,15 @@ from collections.abc import Iterator
 
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import names_read, names_set, root
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, SCOPES, Syntax, last_name, syntax
+from jaxscope.analysis.rewrap_site import (
+    COMPREHENSIONS,
+    FUNCTION,
+    SCOPES,
+    Syntax,
+    last_name,
+    own_nodes,
+    syntax,
+)
 from jaxscope.schema.libraries import JAX_ROOTS
 
 _LOADS = frozenset({"np.load", "numpy.load", "onp.load"})
@@ -90,7 +98,7 @@ def generator(source: str | None, line: int, name: str) -> str | None:
         if called is None or called not in functions or called in seen:
             continue
         seen.add(called)
-        inside = list(_own_nodes(functions[called]))
+        inside = list(own_nodes(functions[called]))
         if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in inside):
             return called
         values += [n.value for n in inside if isinstance(n, ast.Return) and n.value is not None]
@@ -111,14 +119,6 @@ def _assigned(scope: ast.AST, name: str) -> list[ast.expr]:
         for n in ast.walk(scope)
         if isinstance(n, ast.Assign) and any(ast.unparse(t) == name for t in n.targets)
     ]
-
-
-def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of ``function`` without those of functions that are defined inside it."""
-    for node in ast.iter_child_nodes(function):
-        if not isinstance(node, SCOPES):
-            yield node
-            yield from _own_nodes(node)
 
 
 def _names(function: ast.AST | None) -> set[str]:

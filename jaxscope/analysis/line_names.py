@@ -18,6 +18,7 @@ from jaxscope.analysis.rewrap_site import (
     begins_at,
     last_name,
     loop_around,
+    own_nodes,
     spans,
     syntax,
 )
@@ -146,6 +147,26 @@ def function(source: str | None, name: str) -> Definition | None:
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     named = [n for n in defined if n.name == name.rpartition(".")[2]]
     return named[0] if len(named) == 1 else None
+
+
+def defines_if_unset(found: Definition, line: int) -> bool:
+    """Return whether the method ``found`` defines the function on ``line`` only if a condition on ``self``
+    is true, as in ``if self.step is None:``; an ``if`` that may return before the line counts, too."""
+    conditions = [
+        n
+        for n in own_nodes(found)
+        if isinstance(n, ast.If)
+        and (
+            n.lineno < line <= (n.end_lineno or n.lineno)
+            or ((n.end_lineno or n.lineno) < line and any(isinstance(x, ast.Return) for x in own_nodes(n)))
+        )
+    ]
+    parameters = [*found.args.posonlyargs, *found.args.args]
+    return any(
+        isinstance(x, ast.Name) and parameters and x.id == parameters[0].arg == "self"
+        for n in conditions
+        for x in ast.walk(n.test)
+    )
 
 
 def attributes_set(source: str | None, name: str) -> tuple[str, ...]:

@@ -400,7 +400,7 @@ def _function_object(function: NewFunction) -> str:
         return _FORMS[function.form]
     owner, mark, _ = function.qualname.rpartition(".<locals>.")
     if mark:
-        return f"each call of {owner.replace('.<locals>', '')} defines it again"
+        return f"{owner.replace('.<locals>', '')} defined it again"
     return "it was defined or wrapped again"
 
 

@@ -311,7 +311,7 @@ def test_a_default_that_is_spelled_out_differs_from_another_value_of_it():
         ),
         ({"form": "partial", "wrappers": ["functools.partial"]}, "a functools.partial was created again"),
         ({"form": "method"}, "a bound method was created again"),
-        ({"form": "def", "qualname": "main.<locals>.step"}, "each call of main defines it again"),
+        ({"form": "def", "qualname": "main.<locals>.step"}, "main defined it again"),
         ({"form": "def", "wrappers": ["jax.grad"]}, "jax.grad(...) was applied again"),
     ],
 )

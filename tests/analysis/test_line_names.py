@@ -87,3 +87,18 @@ def test_attributes_that_a_method_assigns():
     source = "class A:\n    def f(self, x):\n        self.n += 1\n        self.a, y = g(self.b)\n        return y\n"
     assert set(line_names.attributes_set(source, "A.f")) == {"self.n", "self.a"}
     assert line_names.attributes_set(source, "A.g") == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "found"),
+    [
+        ("if self.f is None:\n        def f(x): ...\n        self.f = f", 3, True),
+        ("if self.f is not None:\n        return self.f\n    def f(x): ...", 4, True),
+        ("if self.log:\n        print(1)\n    def f(x): ...", 4, False),
+        ("if n > 3:\n        def f(x): ...", 3, False),
+        ("def f(x): ...", 2, False),
+    ],
+)
+def test_a_method_that_defines_a_function_only_if_its_object_has_none(body, line, found):
+    made = line_names.function(f"def make(self, n):\n    {body}\n", "make")
+    assert line_names.defines_if_unset(made, line) is found

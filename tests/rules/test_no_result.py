@@ -37,7 +37,21 @@ def initial(n):
     def parameters(x): return {"w": jnp.zeros((x.size, n))}
     return parameters
 
+class Net:
+    def jitted(self):
+        if not hasattr(self, "win"):
+            def win(x):
+                return x + 1
+            self.win = jax.jit(win)
+        return self.win
+
+    def winner(self, x):
+        return self.jitted()(x)
+
 x = jnp.ones(3)
+for _ in range(3):
+    net = Net()
+    net.winner(x), net.winner(x)
 initial(4)(x), initial(1)(x)  # the same code for two networks, whose parameters have other shapes
 for n in 2, 3, 4:
     make(n)(x, n)        # other static values, too
@@ -56,10 +70,12 @@ def test_a_program_without_a_result_is_found_and_a_new_object_where_it_is_all_th
     assert [f.code for f in registry.findings(run)].count("JX203") == 1
     objects = [f for f in registry.findings(run) if f.code == "JX110"]
     # the two networks have other parameters, which need programs of their own; make is called for each call
-    [made] = objects
+    made, of_net = objects
     assert len(made.evidence) == 5 and words.title(made).startswith("make.step recompiled 5 times")
     advice = words.fix_text(made)
     assert "Call make only once for each set of arguments" in advice
     assert (
         "because n also changed its value in 3 of the recompiles" in advice
     )  # of the other two, the object alone
+    assert "because Net.jitted defined it again" in words.title(of_net)
+    assert "Net.jitted defines a new function object for each Net" in words.fix_text(of_net)

@@ -270,6 +270,11 @@ TEMPLATES = {
         " {maker} with more than {size} sets of arguments. The cache drops the least recently used of these"
         " sets, and {maker} then defines the function again for them"
     ),
+    "fix-define-for-all-objects": (
+        "{maker} defines a new function object for each {owner}. Define and jit the function once, at module"
+        " level, and pass what it reads from self as arguments, or create fewer {owner} objects. Arrays of"
+        " other shapes compile it again in any case"
+    ),
     "fix-call-maker-once": (
         "each call of {maker} defines the function again. Call {maker} once, before the code that runs"
         " repeatedly, and jit what it returns, unless {maker} does that itself. Use this jitted function in"

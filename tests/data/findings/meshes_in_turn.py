@@ -1,5 +1,5 @@
 # one model on a mesh of one axis, then on one of two axes: each needs its own program
-# never: mesh around the call|defined again|defines it again|applied again
+# never: mesh around the call|defined again|defined it again|applied again
 import os
 
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"

@@ -1,5 +1,5 @@
 # a step that a factory makes for each optimizer: other static values, so each is a program of its own
-# never: defined again|defines it again
+# never: defined again|defined it again
 import functools
 
 import jax
