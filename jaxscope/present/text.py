@@ -103,7 +103,8 @@ def brief(text: str, room: int) -> str:
 
 class Places:
     """Writes lines of code as text with short file names: only the last part of the path (``train.py``),
-    unless two files of the run have the same last part.
+    unless two files of the run have the same last part. The path of a file in an installed package begins
+    with the package (``optax/losses/_classification.py``).
 
     Args:
       whole: write the whole path, where possible relative to the program's working directory or to
@@ -126,14 +127,16 @@ class Places:
 
     def file(self, name: str) -> str:
         path = PurePath(name)
-        if self._shared is not None and path.is_absolute() and path.name not in self._shared:
+        installed = "site-packages" in path.parts
+        unique = self._shared is not None and path.name not in self._shared
+        if unique and path.is_absolute() and not installed:
             return escape(path.name)
         if self._cwd is not None and path.is_absolute():
             try:
                 return escape(str(path.relative_to(self._cwd)))
             except ValueError:
                 pass
-        if "site-packages" in path.parts:  # the rest names the library
+        if installed:  # the rest names the library
             at = len(path.parts) - 1 - path.parts[::-1].index("site-packages")
             return escape("/".join(path.parts[at + 1 :]))
         return escape(name)
