@@ -227,12 +227,14 @@ TEMPLATES = {
         " in its class so that they compare the attributes"
     ),
     "fix-frozen-fields": (
-        "create {path} once, before the loop; or, if all attributes of {name} can be hashed (no arrays), make"
-        " it a @dataclasses.dataclass(frozen=True) with fields instead of __init__"
+        "create {path} once, before the loop; or, if all attributes of {name} are numbers, texts and the like"
+        " (no arrays, and no functions or optimizers that are created again), make it a"
+        " @dataclasses.dataclass(frozen=True) with fields instead of __init__"
     ),
     "fix-frozen-dataclass": (
-        "create {path} once, before the loop; or, if all attributes of {name} can be hashed (no arrays), make"
-        " it a @dataclasses.dataclass(frozen=True), which defines __eq__ and __hash__"
+        "create {path} once, before the loop; or, if all attributes of {name} are numbers, texts and the like"
+        " (no arrays, and no functions or optimizers that are created again), make it a"
+        " @dataclasses.dataclass(frozen=True), which defines __eq__ and __hash__"
     ),
     "fix-array-field": (
         "if {path} is only used in computations, store it as an array (a child of the pytree node); if a"
