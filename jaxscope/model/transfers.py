@@ -56,6 +56,8 @@ class Transfer(msgspec.Struct, frozen=True):
         work.
       ahead: number of these checks that found work: the program had queued later work before it waited.
       caller: the user's line that called the function of ``source``; None: several lines, or unknown.
+      above: the user's lines that led to the call of the function of ``caller``, innermost first, as far as
+        they are the same for all transfers; at most two.
       first_ns, last_ns: time of the first and of the last transfer, in nanoseconds since the epoch; for
         ARGUMENT, of the recorded calls.
       function, paths: for arguments of a jitted call, the function and the paths of the arguments.
@@ -79,6 +81,7 @@ class Transfer(msgspec.Struct, frozen=True):
     checks: int = 0
     ahead: int = 0
     caller: Frame | None = None
+    above: tuple[Frame, ...] = ()
     first_ns: int = 0
     last_ns: int = 0
     function: Function | None = None
@@ -159,6 +162,7 @@ def together(members: Sequence[Transfer]) -> Transfer:
         checks=sum(t.checks for t in members),
         ahead=sum(t.ahead for t in members),
         caller=first.caller if len({t.caller for t in members}) == 1 else None,
+        above=first.above if len({(t.caller, t.above) for t in members}) == 1 else (),
         first_ns=min(t.first_ns for t in members),
         last_ns=max(t.last_ns for t in members),
     )
@@ -171,14 +175,21 @@ def _known_sum(values: Iterable[_Number | None]) -> _Number | None:
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
-    """Return the user's line that called the function of ``t.source``, if a report should show it: this line
-    is in another file than ``t.source``, or in a loop. None otherwise, or if the line is unknown."""
-    at, source = t.caller, t.source
+    """Return the user's line that called the function of ``t.source``, directly or through other functions,
+    if a report should show it: this line is in a loop, or in another file than ``t.source``. A line that
+    called it through other functions is returned only if the lines inside are in no loop. None otherwise, or
+    if the line is unknown."""
+    at, source, text = t.caller, t.source, sources.of(run)
     if at is None or source is None or at.place == source.place:
         return None
-    if at.file != source.file or in_a_loop(sources.of(run)(at.file), at.line):
-        return at
-    return None
+    inside = source
+    for outer in (at, *t.above):
+        if in_a_loop(text(outer.file), outer.line):
+            return outer
+        if in_a_loop(text(inside.file), inside.line):
+            break
+        inside = outer
+    return at if at.file != source.file else None
 
 
 def waits(run: Run) -> list[Transfer]:
@@ -227,6 +238,7 @@ def _seen(process: Process, e: Transferred, key: tuple[str, str, str, int]) -> T
         checks=e.checks,
         ahead=e.ahead,
         caller=e.caller,
+        above=tuple(e.above),
         first_ns=e.first_ns,
         last_ns=e.last_ns,
     )

@@ -32,6 +32,8 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       first_step, last_step: the first and the last of these steps.
       caller: the user's line that called the function of ``site``; None: several lines did, or no line of the
         user.
+      above: the user's lines that led to the call of the function of ``caller``, innermost first, as far as
+        they are the same for all these transfers; at most two.
       first_ns, last_ns: wall clock of the first and the last transfer, in nanoseconds since the epoch.
       close: number of the transfers in ``waits`` that took more than a fifth of the time since the previous
         transfer.
@@ -59,6 +61,7 @@ class Transferred(Event, frozen=True, tag="Transferred"):
     checks: int = 0
     ahead: int = 0
     caller: Frame | None = None
+    above: list[Frame] = []
 
 
 class Rounded(Event, frozen=True, tag="Rounded"):

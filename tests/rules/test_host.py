@@ -185,6 +185,15 @@ def test_the_line_that_calls_a_helper_stands_beside_the_helpers(log):
     )
 
 
+def test_a_loop_that_calls_a_helper_through_another_helper_is_named(log, tmp_path, monkeypatch):
+    text = "def scalar(v): return float(v)\ndef log(v): return scalar(v)\nfor x in xs:\n    log(step(x))\n"
+    monkeypatch.setattr(sources, "of", lambda run: lambda file: text)
+    at = [Frame("/home/u/proj/train.py", n, "f") for n in (1, 2, 4)]
+    log.say(ev.Step(index=200))
+    log.say(copied(1, site=at[0], caller=at[1], above=at[2:]))
+    assert "float(loss) (train.py:1, called at train.py:4) waits" in words.title(found(log, "JX601")[0])
+
+
 def test_a_read_in_each_step_that_takes_no_time_on_a_cpu_is_a_note(log):
     log.say(ev.Step(index=200))
     log.say(copied(waits=0, views=200, seconds=0.004))

@@ -8,14 +8,14 @@ The next event for this line is written when its number of copies has grown by a
 from __future__ import annotations
 
 import functools
+import itertools
 import linecache
 import stat
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -36,6 +36,7 @@ MOST_CHECKED = 2000  # arrays
 COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>"})
 MAX_ROWS = 500
 MAX_KNOWN = 4096  # entries of each cache of code objects and lines
+MAX_CALLERS = 3  # lines of the program that led to the call of the function that copies
 MAX_WAYS = 8
 MAX_INSIDE = 64  # copies that are remembered because they may be part of a longer one
 MAX_TEXT = 60
@@ -80,13 +81,14 @@ class Row:
       close: how many of the ``waits`` took more than 1/CLOSE of the time since the line's previous copy.
       checks: how many of the ``waits`` were followed by a check of whether a device was still computing.
       ahead: how many of the ``checks`` found a device computing.
-      caller: the line of the program that called the function of ``site``; None: there is none, or several.
+      callers: the lines of the program that led to the call of the function of ``site``, innermost first, as
+        far as they are the same for all copies; at most MAX_CALLERS.
       step_ns: how long those copies took that were made in the thread that ends the training steps.
       steps: the number of training steps in which the line made a copy.
     """
 
     __slots__ = (
-        "ahead", "bytes", "caller", "checks", "close", "count", "direction", "due", "first", "first_step",
+        "ahead", "bytes", "callers", "checks", "close", "count", "direction", "due", "first", "first_step",
         "last", "last_step", "now", "ns", "site", "step_ns",
         "steps", "text", "unnumbered", "via", "views", "waits", "written",
     )  # fmt: skip
@@ -97,7 +99,7 @@ class Row:
         self.site = site
         self.text = text
         self.count = self.views = self.waits = self.steps = self.close = self.checks = self.ahead = 0
-        self.caller: Frame | None = None
+        self.callers: list[Frame] = []
         self.written: tuple[int | None, ...] = (0, 0, 0, 0)  # the result of ``_figures`` for the latest event
         self.due = 1  # the count at which the next event is written
         self.bytes: int | None = 0
@@ -152,9 +154,7 @@ class Transfers:
         self.after: Callable[[FrameType], None] | None = None
         self._codes: dict[int, _Code] = {}
         self.ways_to_callbacks: deque[WayToCallback] = deque(maxlen=MAX_WAYS)
-        self._places: dict[
-            tuple[int, int, str, str, int, int], tuple[CodeType, CodeType | None, Row | None]
-        ] = {}
+        self._places: dict[tuple[str | int, ...], tuple[list[CodeType], Row | None]] = {}
         self.forked()
 
     def forked(self) -> None:
@@ -204,24 +204,22 @@ class Transfers:
         f = f or installed
         if f is None:
             return self._totals(direction, via, None, None)
-        above = f.f_back.f_code if f.f_back is not None else None
-        key = (
-            id(f.f_code),
-            f.f_lasti,
-            direction,
-            via,
-            id(above),
-            f.f_back.f_lasti if f.f_back is not None else 0,
-        )
+        called: list[CodeType] = []
+        key: tuple[str | int, ...] = (direction, via)
+        at: FrameType | None = f
+        while at is not None and len(called) <= MAX_CALLERS:
+            called.append(at.f_code)
+            key += (id(at.f_code), at.f_lasti)
+            at = at.f_back
         cached = self._places.get(key)
-        if cached is None or cached[0] is not f.f_code or cached[1] is not above:
+        if cached is None or any(a is not b for a, b in zip(cached[0], called, strict=True)):
             row = None
             if not self._in_callback(f):
-                row = self._totals(direction, via, frames.location(f), _text(f), self._caller(f))
+                row = self._totals(direction, via, frames.location(f), _text(f), self._callers(f))
             if len(self._places) >= MAX_KNOWN:
                 self._places.clear()
-            cached = self._places[key] = (f.f_code, above, row)
-        return cached[2]
+            cached = self._places[key] = called, row
+        return cached[1]
 
     def for_callback(self, frame: FrameType, event_frame: FrameType) -> bool:
         """Return whether JAX is copying the arguments of a callback of the program, which it is about to
@@ -347,22 +345,34 @@ class Transfers:
             close=row.close,
             checks=row.checks,
             ahead=row.ahead,
-            caller=row.caller,
+            caller=row.callers[0] if row.callers else None,
+            above=row.callers[1:],
         )
 
-    def _caller(self, f: FrameType) -> Frame | None:
-        """Return the program's line that called the function which ``f`` runs; None if no line of the program
-        did."""
+    def _callers(self, f: FrameType) -> list[Frame]:
+        """Return the program's lines that led to the call of the function which ``f`` runs, innermost first,
+        at most MAX_CALLERS. The list ends before a line that is not the program's."""
+        found: list[Frame] = []
         inside, above = f, f.f_back
-        # Before Python 3.12, a comprehension has a frame of its own.
-        while above is not None and inside.f_code.co_name in COMPREHENSIONS:
+        while above is not None and len(found) < MAX_CALLERS:
+            # Before Python 3.12, a comprehension has a frame of its own.
+            while above is not None and inside.f_code.co_name in COMPREHENSIONS:
+                inside, above = above, above.f_back
+            while above is not None and self._code(above).owner == _SKIPPED:
+                above = above.f_back
+            if above is None or self._code(above).owner != _PROGRAM:
+                break
+            found.append(frames.location(above))
             inside, above = above, above.f_back
-        while above is not None and self._code(above).owner == _SKIPPED:
-            above = above.f_back
-        return frames.location(above) if above is not None and self._code(above).owner == _PROGRAM else None
+        return found
 
     def _totals(
-        self, direction: str, via: str, site: Frame | None, text: str | None, caller: Frame | None = None
+        self,
+        direction: str,
+        via: str,
+        site: Frame | None,
+        text: str | None,
+        callers: Sequence[Frame] = (),
     ) -> Row:
         """Return the Row with the totals of a line for copies of the kind ``via``, such as ``item``, in one
         ``direction``. It is created if missing. After MAX_ROWS Rows, all further lines share one Row for each
@@ -371,7 +381,7 @@ class Transfers:
         Args:
           site: the line; None: no line is known.
           text: the expression on this line; None: unknown.
-          caller: the program's line that called the function of this line; None: there is none.
+          callers: the program's lines that led to the call of the function of this line, innermost first.
         """
         key = (direction, via, site.file if site is not None else "", site.line if site is not None else 0)
         with self._lock:
@@ -380,11 +390,13 @@ class Transfers:
                 return self._totals(direction, via, None, None)
             if row is None:
                 row = self._rows[key] = Row(direction, via, site, text)
-                row.caller = caller
+                row.callers = list(callers)
             elif row.text != text:
                 row.text = None
-            if row.caller != caller:
-                row.caller = None
+            same = itertools.takewhile(
+                lambda pair: pair[0] == pair[1], zip(row.callers, callers, strict=False)
+            )
+            row.callers = [at for at, _ in same]
             return row
 
     def _code(self, f: FrameType) -> _Code:
@@ -432,7 +444,7 @@ def _computes() -> bool:
     """Return whether one of the first MOST_CHECKED live arrays is still being computed, without waiting for
     it."""
     live = (a for client in jax_internals.clients() for a in client.live_arrays())
-    return any(not a.is_deleted() and not a.is_ready() for a in islice(live, MOST_CHECKED))
+    return any(not a.is_deleted() and not a.is_ready() for a in itertools.islice(live, MOST_CHECKED))
 
 
 def _codes_up_to(last: FrameType, frame: FrameType) -> tuple[CodeType, ...]:
@@ -448,7 +460,7 @@ def _codes_up_to(last: FrameType, frame: FrameType) -> tuple[CodeType, ...]:
 def _text(f: FrameType) -> str | None:
     """Return the source text of the expression that ``f`` is executing, shortened: ``float(loss)``; None if
     it cannot be read."""
-    at = next(islice(f.f_code.co_positions(), f.f_lasti // 2, None), None)
+    at = next(itertools.islice(f.f_code.co_positions(), f.f_lasti // 2, None), None)
     if at is None or None in at:
         return None
     first, last, begin, end = at

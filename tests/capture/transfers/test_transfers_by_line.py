@@ -124,9 +124,23 @@ def test_the_line_that_calls_a_helper_is_known_while_it_is_one_line(recording):
 
     helper = calling("/home/u/log.py", "log", ask)
     rows = [calling("/home/u/run.py", "run", helper)() for _ in range(2)]
-    assert rows[0].site.file == "/home/u/log.py" and rows[0].caller.file == "/home/u/run.py"
+    assert rows[0].site.file == "/home/u/log.py" and rows[0].callers[0].file == "/home/u/run.py"
     calling("/home/u/other.py", "other", helper)()
-    assert rows[0].caller is None
+    assert rows[0].callers == []
+
+
+def test_the_lines_that_lead_to_a_helper_are_known_as_far_as_they_are_the_same(recording):
+    def ask():
+        return recording.transfers.row(sys._getframe(1), TO_HOST, "float")
+
+    def files(row):
+        return [at.file.rpartition("/")[2] for at in row.callers]
+
+    scalar = calling("/home/u/scalar.py", "scalar", ask)
+    log = calling("/home/u/log.py", "log", scalar)
+    row = calling("/home/u/main.py", "main", calling("/home/u/run.py", "run", log))()
+    assert row.site.file == "/home/u/scalar.py" and files(row) == ["log.py", "run.py", "main.py"]
+    assert calling("/home/u/other.py", "other", log)() is row and files(row) == ["log.py"]
 
 
 def test_steps_are_counted_once_each_and_early_copies_belong_to_the_first_marked_step(recording):
