@@ -11,6 +11,7 @@ from operator import itemgetter
 from jaxscope.analysis.causes import REF_EFFECTS
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import host_callback
 from jaxscope.rules.recompiles import Group, finding, groups, than
 from jaxscope.rules.registry import rule
@@ -148,10 +149,15 @@ def respelled_sharding(run: Run) -> Iterator[Finding]:
 
 @rule("JX125", "effects", NOTE)
 def effects(run: Run) -> Iterator[Finding]:
-    called_back = {f.function for f in host_callback(run)}  # JX301 has the advice for these
+    left_out = {f.function for f in host_callback(run)}  # JX301 has the advice for these
+    for _, f, texts in users(run):
+        found = texts.stablehlo.callbacks if texts.stablehlo is not None else ()
+        if found and all(c.in_branch and c.kind != "debug_print" for c in found):
+            left_out.add(f.id)  # for example an error check: it is there on purpose, and may never run
     fix = Fix(message("fix-remove-callbacks"), "remove_callbacks")
-    found = _found(run, "JX125", "effects", lambda _: fix)
-    yield from (f for f in found if f.function not in called_back)
+    for one in _found(run, "JX125", "effects", lambda _: fix):
+        if one.function not in left_out:
+            yield one
 
 
 @rule("JX126", "full-cache", WARNING, slow=True)

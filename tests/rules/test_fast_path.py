@@ -35,3 +35,27 @@ def test_two_such_calls_of_each_program_are_no_finding(tmp_path, programs, findi
     log.end()
     found = [f for f in registry.findings(load(log.run)) if f.code == "JX123"]
     assert len(found) == findings
+
+
+IN_BRANCHES = """
+import jax, jax.numpy as jnp
+
+@jax.jit
+def shown(x):
+    jax.lax.cond(x.sum() > 100, lambda: jax.debug.print("large"), lambda: None)
+    return x * 2
+
+@jax.jit
+def checked(x):
+    jax.lax.cond(jnp.isnan(x).any(), lambda: jax.debug.callback(print, x), lambda: None)
+    return x * 2
+
+for _ in range(5):
+    shown(jnp.ones(3)), checked(jnp.ones(3))
+"""
+
+
+@pytest.mark.capture
+def test_an_error_check_that_may_never_run_is_not_to_be_removed(record):
+    found = [f for f in registry.findings(load(record(IN_BRANCHES).run)) if f.code == "JX125"]
+    assert [f.function.partition(" ")[0].partition("@")[0][:5] for f in found] == ["shown"]
