@@ -385,12 +385,14 @@ def sizes_change(run: Run, p: Payer) -> bool:
     if not any(causes.reason(run, c).kind in SHAPES for c in p.again):
         return False
     met: dict[int, dict[str, int]] = {}  # size -> operation -> time
+    again, of_arrays = {c.id for c in p.again}, set[str]()
     for c in p.compilations:
         for leaf in c.key.arguments if c.key is not None else ():
             for n in leaf.shape or ():
                 if isinstance(n, int) and n > 1:
                     met.setdefault(n, {}).setdefault(c.function.id, c.t_ns)
-    alike = min(ALIKE, len({c.function.id for c in p.again}))
+                    of_arrays.update((c.function.id,) if c.id in again else ())
+    alike = min(ALIKE, len(of_arrays))
     common = {n: operations for n, operations in met.items() if len(operations) >= alike}
     if _halves(list(common)):
         return False
