@@ -147,19 +147,11 @@ def _code(names: tuple[str, ...] | None) -> str:
     return "None" if not names else repr(names[0] if len(names) == 1 else names)
 
 
-def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
-    """Like ``split_axes``, for the text of a PartitionSpec."""
-    return _axes(parse(text))
-
-
 def split_axes(s: Sharding) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
     """Return (for each dimension the mesh axes that split it, the set of unreduced axes):
     ``P(('a', 'b'), None, unreduced={'c'})`` -> ``([('a', 'b'), ()], {'c'})``. Return None if the sharding has
     no PartitionSpec, or one that leaves a dimension to the compiler (UNCONSTRAINED)."""
-    return _axes(partition(s))
-
-
-def _axes(p: Partition | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
+    p = partition(s)
     known = [names for names in p.dimensions if names is not None] if p is not None else []
     return (known, frozenset(p.unreduced)) if p is not None and len(known) == len(p.dimensions) else None
 

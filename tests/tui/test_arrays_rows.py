@@ -6,10 +6,14 @@ import pytest
 import runs_to_see
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.load import load
 from jaxscope.model.records import Process
+from jaxscope.model.run import Run
+from jaxscope.present.text import Places
+from jaxscope.schema.arrays import Holder
 from jaxscope.schema.keys import Frame, Partition, Sharding
 from jaxscope.tui.cells import plain
 from jaxscope.tui.rows import arrays, mesh
@@ -73,6 +77,18 @@ def test_a_sharding_of_a_new_log_is_shown_from_its_data():
     axes = Partition((("it's, data",), ()))
     sharding = Sharding("NamedSharding", "text", "0-3", None, 'P("it\'s, data",)', "device", axes)
     assert arrays.spelled(group(sharding=sharding)) == "P(it's, data, None)"
+
+
+@pytest.mark.parametrize(
+    "held",
+    [{"holder": Holder("container", "list", count=40)}, {"held": "a list of 40"}],
+    ids=["as data", "as text in an older log"],
+)
+def test_the_object_that_keeps_arrays_without_a_name_is_named(held):
+    found = look(replace(group(path=None), **held))
+    [row] = arrays.tree(found, [], flat=False)
+    facts = arrays.facts(row, arrays.Snapshots(), Places(Run()))
+    assert "held by a list of 40" in [plain(line) for line in facts]
 
 
 @given(st.lists(st.text(alphabet="ab.['*]\\\"…", max_size=12), max_size=8), st.booleans())

@@ -13,6 +13,8 @@ from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
 from jaxscope.present.arrays import UNNAMED, form, forms, moment, placement, total
+from jaxscope.present.escape import escape
+from jaxscope.present.render import text
 from jaxscope.present.text import Places, count, size
 from jaxscope.schema.keys import Partition
 from jaxscope.tui.cells import Cell, Column, Part, number_column
@@ -373,11 +375,12 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
         None,
     )
     if found is not None:
-        held = f", {found.held}" if found.held else ""
+        keeper = text(model.held_by(found))
+        held = f", {escape(keeper, 80)}" if keeper else ""
         each = "step" if found.in_steps else "second"
         made.append([(f"▲ grows by {size(found.more_bytes)} a {each}{held}", "retrace")])
-    elif g.held:
-        made.append([("held by ", "dim"), g.held])
+    elif keeper := text(model.held_by(g)):
+        made.append([("held by ", "dim"), escape(keeper, 80)])
     return made
 
 

@@ -136,7 +136,7 @@ def _legend(cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Seq
 def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
     """Draw how each mesh axis of the sharding ``s`` divides an array with the shape ``shape``: ``splits
     dimension 0 (512) into 4 parts`` or ``copies``. Used for meshes with too many devices to draw each."""
-    grid, spec = sh.grid(s), sh.spec_axes(s.spec)
+    grid, spec = sh.grid(s), sh.split_axes(s)
     if grid is None or spec is None:
         found = sh.layout(s, len(shape))
         if found is None:
