@@ -1,4 +1,4 @@
-"""Read damaged run directories with every verb: all shapes of tests/support/hurting.py, then random damage.
+"""Read damaged run directories with every verb: all shapes of tests/support/damaged_runs.py, then random damage.
 
     python benchmarks/faults.py [--mutations 2000] [--seed 1] [--views 25] [--processes 1] [--minutes N]
                                 [--only SHAPE] [-o FILE]
@@ -27,7 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
-import hurting  # noqa: E402
+import damaged_runs  # noqa: E402
 
 SOME = 4  # of the verbs, for a mutated run
 UNIT = 1 if sys.platform == "darwin" else 1024
@@ -51,14 +51,14 @@ def main() -> int:
         work = Path(folder)
         os.chdir(work)
         os.environ.pop("CI", None)
-        hurting.base(work / "base" / "run")
-        shapes = [name for name in hurting.SHAPES if given.only is None or given.only in name]
+        damaged_runs.base(work / "base" / "run")
+        shapes = [name for name in damaged_runs.SHAPES if given.only is None or given.only in name]
         numbers = range(given.first, given.first + given.mutations) if given.only is None else range(0)
         jobs: list[tuple[Any, Any]] = [(_mutation, (given.seed, n, given.views)) for n in numbers]
         jobs = [(_shape, name) for name in shapes] + jobs
         made = _all(work, jobs, given.processes, began + 60 * given.minutes)
     wrong = [f"{m['name']}: {verb}: {why}" for m in made for verb, _, why in m["looks"] if why]
-    wrong += [f"{m['name']}: {m['bytes'] >> 20:,} MiB" for m in made if m["bytes"] > hurting.MEMORY]
+    wrong += [f"{m['name']}: {m['bytes'] >> 20:,} MiB" for m in made if m["bytes"] > damaged_runs.MEMORY]
     wrong += [f"{m['name']}: a file of the reader's was changed" for m in made if m["harmed"]]
     for line in wrong:
         print(line)
@@ -115,7 +115,7 @@ def _apart(work: Path, make: Any, what: Any) -> dict[str, Any]:
         result: dict[str, Any] = {"name": str(what), "looks": [], "harmed": False, "bytes": 0}
         try:
             shutil.rmtree(work / "now", ignore_errors=True)
-            reader = hurting.theirs(_new(work / "now") / "theirs")
+            reader = damaged_runs.theirs(_new(work / "now") / "theirs")
             run = work / "now" / "runs" / "run"
             shutil.copytree(work / "base" / "run", run)
             # What making it takes is not counted: that of a process counts from when it began.
@@ -127,8 +127,8 @@ def _apart(work: Path, make: Any, what: Any) -> dict[str, Any]:
                     os._exit(0)  # what cannot be made worse stays as it is
             os.waitpid(made, 0)
             name, verbs = make(run, reader, what, "verbs")
-            result |= {"name": name, "looks": list(hurting.look(run, verbs))}
-            result["harmed"] = not hurting.unharmed(reader)
+            result |= {"name": name, "looks": list(damaged_runs.look(run, verbs))}
+            result["harmed"] = not damaged_runs.unharmed(reader)
         except BaseException as e:
             result["looks"].append(("harness", 0.0, f"{type(e).__name__}: {e}"))
         result["bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
@@ -151,16 +151,16 @@ def _new(path: Path) -> Path:
 
 def _shape(run: Path, reader: Path, name: str, wanted: str | None) -> Any:
     if wanted is None:
-        return hurting.SHAPES[name](run, reader)
-    return name, [*hurting.VERBS, *(["view"] if name in hurting.VIEWED else [])]
+        return damaged_runs.SHAPES[name](run, reader)
+    return name, [*damaged_runs.VERBS, *(["view"] if name in damaged_runs.VIEWED else [])]
 
 
 def _mutation(run: Path, _: Path, what: tuple[int, int, int], wanted: str | None) -> Any:
     seed, n, views = what
     chance = random.Random(f"{seed} {n}")
     if wanted is None:
-        return hurting.mutate(run, chance)
-    verbs = random.Random(f"{seed} {n} verbs").sample([*hurting.VERBS, "all"], SOME)
+        return damaged_runs.mutate(run, chance)
+    verbs = random.Random(f"{seed} {n} verbs").sample([*damaged_runs.VERBS, "all"], SOME)
     return f"{seed} {n}", [*verbs, *(["view"] if views and n % views == 0 else [])]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from written import Log, exited, function, key, leaf
+from handwritten_runs import Log, exited, function, key, leaf
 
 from jaxscope import jax_internals
 from jaxscope.capture.peers import PER_RANK_S, ROUND_S, Peers

@@ -142,7 +142,7 @@ LARGE = ((50, 100), (2_000, 10), (10_000, 10))  # functions, compilations of eac
 def write_large(path: Path, functions: int, each: int) -> int:
     """Write a run of many compilations, each with another size of an argument; return its log's bytes."""
     sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
-    from written import Log, function, key, leaf, static
+    from handwritten_runs import Log, function, key, leaf, static
 
     from jaxscope.log import store
 

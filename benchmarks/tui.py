@@ -139,7 +139,7 @@ async def concluded(app, patience: float = 30.0) -> float | None:
 
 
 def functions(path: Path, count: int, each: int):
-    from written import Log, exited, function, key, leaf
+    from handwritten_runs import Log, exited, function, key, leaf
 
     from jaxscope.log import store
     from jaxscope.schema import events as ev
@@ -172,7 +172,7 @@ def hlo(size: int) -> str:
 
 def write(path: Path, per_second: int = 1_000) -> None:
     """Write a run that compiles all the time, until this process is ended."""
-    from written import Log, function, key, leaf
+    from handwritten_runs import Log, function, key, leaf
 
     from jaxscope.log.store import RunDir
     from jaxscope.schema import events as ev
@@ -196,9 +196,9 @@ def write(path: Path, per_second: int = 1_000) -> None:
 
 async def idle(rounds: int, folder: Path, scale: float) -> dict[str, object]:
     """Measure a frame when nothing happens."""
-    import runs_to_see
+    import screen_runs
 
-    app, context, first = await opened(runs_to_see.typical(folder / "typical"))
+    app, context, first = await opened(screen_runs.typical(folder / "typical"))
     await concluded(app)
     latency = await keys(app, ["2", "down", "1"], rounds)
     await context.__aexit__(None, None, None)
@@ -265,7 +265,7 @@ async def many_compilations(rounds: int, folder: Path, scale: float) -> dict[str
 
 async def large(rounds: int, folder: Path, scale: float) -> dict[str, object]:
     """100 MB of HLO."""
-    from written import Log, function, key, leaf
+    from handwritten_runs import Log, function, key, leaf
 
     from jaxscope.log import store
 

@@ -1,14 +1,14 @@
 """A recorded run in code."""
 
+import handwritten_runs
 import pytest
-import written
 
 import jaxscope
 from jaxscope.errors import JaxscopeError
 
 
 def test_a_run_can_be_requested_what_follows_from_it(tmp_path):
-    run = jaxscope.open_run(written.training(tmp_path / "run").path)
+    run = jaxscope.open_run(handwritten_runs.training(tmp_path / "run").path)
     assert len(run.functions) == 5 and run.compilations
     assert run.findings[0].code == "JX103" and run.findings[0].seconds == 8.6
     assert {e.cause for e in run.ledger} >= {"first", "shape", "weak_type", "dtype", "new_function"}
@@ -19,7 +19,7 @@ def test_a_run_can_be_requested_what_follows_from_it(tmp_path):
 
 
 def test_a_notebook_shows_the_report_of_a_run_and_of_a_recording(tmp_path):
-    run = jaxscope.open_run(written.training(tmp_path / "run").path)
+    run = jaxscope.open_run(handwritten_runs.training(tmp_path / "run").path)
     shown = run._repr_html_()
     assert shown.startswith("<iframe srcdoc=") and shown.count("<") == 2  # the document is an attribute
     assert "train_step" in shown and 'sandbox="allow-scripts"' in shown

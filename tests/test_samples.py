@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from places import TESTS
+from folders import TESTS
 
 from jaxscope.log.store import RunDir
 from jaxscope.model import transfers

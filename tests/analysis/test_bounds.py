@@ -4,9 +4,9 @@ import gzip
 
 import msgspec
 import pytest
+from folders import TESTS
 from hypothesis import given
 from hypothesis import strategies as st
-from places import TESTS
 
 from jaxscope.analysis import bounds, machines
 from jaxscope.analysis.hlo.program import analyze

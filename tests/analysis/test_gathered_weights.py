@@ -3,7 +3,7 @@
 import gzip
 
 import pytest
-from places import TESTS
+from folders import TESTS
 
 from jaxscope.analysis import programs
 from jaxscope.analysis.hlo.program import analyze

@@ -7,9 +7,9 @@ import json
 import math
 
 import pytest
+from folders import TESTS
 from hypothesis import given
 from hypothesis import strategies as st
-from places import TESTS
 
 from jaxscope.analysis import rematerialization
 from jaxscope.analysis.hlo import groups, shardings

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 import pytest
-from places import PROGRAMS
+from folders import PROGRAMS
 
 from jaxscope.schema import events as ev
 

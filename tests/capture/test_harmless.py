@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from folders import PROGRAMS
 from package_code import nodes
-from places import PROGRAMS
 
 from jaxscope.capture import warm
 from jaxscope.schema import events as ev

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from places import PROGRAMS
+from folders import PROGRAMS
 
 import jaxscope
 

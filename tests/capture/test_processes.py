@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from places import PROGRAMS
+from folders import PROGRAMS
 
 from jaxscope.log import reader, store
 from jaxscope.model.load import load

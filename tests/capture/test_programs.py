@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from places import PROGRAMS
+from folders import PROGRAMS
 
 from jaxscope.schema import events as ev
 

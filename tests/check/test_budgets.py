@@ -1,7 +1,7 @@
 """Limits: how they are written, and what is said where a run has more. On logs and texts written by hand."""
 
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.check import budgets, limits
 from jaxscope.check.limits import Limits

@@ -1,8 +1,8 @@
 """No recompiles after step N, on logs written by hand."""
 
+import handwritten_runs
 import pytest
-import written
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.check import gate
 from jaxscope.errors import UsageError
@@ -383,7 +383,7 @@ def test_a_part_has_steps_of_its_own(log):
 
 
 def test_the_gate_is_no_finding_of_a_run_by_itself(tmp_path):
-    run = load(written.training(tmp_path / "training"))
+    run = load(handwritten_runs.training(tmp_path / "training"))
     assert not {f.code for f in registry.findings(run)} & {"JX190", "JX901"}
     assert {f.function.partition("@")[0] for f in gate.recompiles_after(run, 1)} == {
         "train_step",

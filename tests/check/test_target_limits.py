@@ -1,9 +1,9 @@
 """Limits on programs for targets, on runs written by hand."""
 
 import pytest
-from aimed_runs import EVAL, GIB, STEP, Aimed
 from hypothesis import given
 from hypothesis import strategies as st
+from target_runs import EVAL, GIB, STEP, Aimed
 
 from jaxscope.check import limits, target_limits
 from jaxscope.check.limits import Limits

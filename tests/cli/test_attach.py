@@ -10,8 +10,8 @@ import sys
 import termios
 import time
 
+import handwritten_runs
 import pytest
-import written
 from terminal import PATIENCE_S, Terminal
 
 from jaxscope.log import store
@@ -121,7 +121,7 @@ def test_sigterm_gives_the_terminal_back_and_leaves_the_program_running(terminal
 
 def test_a_view_that_hears_no_hangup_ends_with_its_terminal(terminal, tmp_path, clean_env):
     """Under nohup it would go on reading the end of a connection that is closed."""
-    written.training(tmp_path / "run")
+    handwritten_runs.training(tmp_path / "run")
     words = f"trap '' HUP; exec '{sys.executable}' -m jaxscope view '{tmp_path / 'run'}'"
     t = Terminal(["sh", "-c", words], tmp_path, {**clean_env, "TERM": "xterm"})
     t.wait_for("[1 Overview]")
@@ -138,7 +138,7 @@ def test_a_view_that_hears_no_hangup_ends_with_its_terminal(terminal, tmp_path, 
 
 @pytest.mark.parametrize("kind", ["dumb", "unknown", ""])
 def test_a_terminal_that_cannot_be_drawn_on_gets_the_text_report(terminal, tmp_path, kind):
-    written.training(tmp_path / "run")
+    handwritten_runs.training(tmp_path / "run")
     t = terminal("view", str(tmp_path / "run"), TERM=kind)
     t.wait_for("this is the text report", "train.py")
     assert t.code() == 0
@@ -146,7 +146,7 @@ def test_a_terminal_that_cannot_be_drawn_on_gets_the_text_report(terminal, tmp_p
 
 @pytest.mark.parametrize("kind", ["xterm", "screen", "linux", "never-heard-of"])
 def test_the_view_draws_on_terminals_of_all_names(terminal, tmp_path, kind):
-    written.training(tmp_path / "run")
+    handwritten_runs.training(tmp_path / "run")
     t = terminal("view", str(tmp_path / "run"), size=(80, 24), TERM=kind, LANG="C", LC_ALL="C")
     t.wait_for("[1 Overview]", "✓ exit code 0")
     t.press("2")
@@ -156,7 +156,7 @@ def test_the_view_draws_on_terminals_of_all_names(terminal, tmp_path, kind):
 
 
 def test_glyphs_are_drawn_whatever_python_takes_the_terminals_encoding_for(terminal, tmp_path):
-    written.training(tmp_path / "run")
+    handwritten_runs.training(tmp_path / "run")
     t = terminal("view", str(tmp_path / "run"), PYTHONIOENCODING="ascii")
     t.wait_for("[1 Overview]", "✓ exit code 0")
     assert "\\u2" not in t.screen.text
@@ -184,7 +184,7 @@ def test_without_a_terminal_the_program_runs_as_without_the_option(tmp_path, cle
 
 
 def test_view_without_a_terminal_prints_the_report(tmp_path, clean_env):
-    written.training(tmp_path / "run")
+    handwritten_runs.training(tmp_path / "run")
     done = subprocess.run(
         [sys.executable, "-m", "jaxscope", "view", str(tmp_path / "run")],
         cwd=tmp_path, env=clean_env, capture_output=True, text=True, stdin=subprocess.DEVNULL,
@@ -297,7 +297,7 @@ def test_ctrl_c_in_the_view_asks_before_it_leaves_a_program_that_runs(terminal):
 
 @pytest.mark.parametrize("keys", ["qecho hi\r", "q?", "\x03e"])
 def test_a_view_that_is_left_hears_nothing_more_that_was_typed(terminal, tmp_path, keys):
-    written.training(tmp_path / "run")
+    handwritten_runs.training(tmp_path / "run")
     t = terminal("view", "run")
     t.wait_for("train_step", "q quit")
     t.press(keys)

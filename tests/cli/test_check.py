@@ -5,8 +5,8 @@ import subprocess
 import sys
 import textwrap
 
+import handwritten_runs
 import pytest
-import written
 
 from jaxscope.cli import config
 from jaxscope.errors import UsageError
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.costly]
 
 @pytest.fixture
 def run(home) -> RunDir:
-    return written.training(home / "train-1")
+    return handwritten_runs.training(home / "train-1")
 
 
 def test_what_holds_leaves_with_0_and_what_does_not_with_1(check, run):
@@ -65,10 +65,10 @@ def test_wrong_usage_leaves_with_2_and_says_what_to_do(check, run, argv, said):
 
 
 def test_a_run_without_steps_leaves_with_2_and_says_how_they_are_given(check, home):
-    log = written.Log(store.create(home / "plain-1"))
-    step = written.function("update")
+    log = handwritten_runs.Log(store.create(home / "plain-1"))
+    step = handwritten_runs.function("update")
     log.say(step)
-    log.compiled(step, written.key(written.leaf("x", 3)))
+    log.compiled(step, handwritten_runs.key(handwritten_runs.leaf("x", 3)))
     log.end()
     code, _, err = check("plain-1", "--no-recompiles-after", "1")
     assert code == 2 and "jaxscope.step()" in err and "--step-function update" in err
@@ -79,11 +79,11 @@ def test_a_run_without_steps_leaves_with_2_and_says_how_they_are_given(check, ho
 @pytest.fixture
 def plain(home):
     """A run of one function, compiled for three sizes, whose steps are not counted."""
-    log = written.Log(store.create(home / "plain-1"))
-    step = written.function("update")
+    log = handwritten_runs.Log(store.create(home / "plain-1"))
+    step = handwritten_runs.function("update")
     log.say(step)
     for n in (3, 4, 5):
-        log.compiled(step, written.key(written.leaf("x", n)))
+        log.compiled(step, handwritten_runs.key(handwritten_runs.leaf("x", n)))
     log.end()
 
 
@@ -147,10 +147,10 @@ def test_a_pattern_that_means_no_function_fails(check, run, tmp_path):
 
 
 def test_a_run_that_ended_without_a_word_is_reported_to_have(check, home):
-    log = written.Log(store.create(home / "killed-1"))
-    step = written.function("update")
+    log = handwritten_runs.Log(store.create(home / "killed-1"))
+    step = handwritten_runs.function("update")
     log.say(step)
-    log.compiled(step, written.key(written.leaf("x", 3)), step=1)
+    log.compiled(step, handwritten_runs.key(handwritten_runs.leaf("x", 3)), step=1)
     code, out, _ = check("killed-1", "--no-recompiles-after", "1")
     assert code == 1 and "JX901" in out and "the log has no end" in out
     assert check("killed-1", "--no-recompiles-after", "1", "--strict")[0] == 1
@@ -158,11 +158,11 @@ def test_a_run_that_ended_without_a_word_is_reported_to_have(check, home):
 
 @pytest.mark.parametrize(("repeats", "fails"), [(12, 0), (25, 1)])
 def test_a_note_that_seconds_decide_about_does_not_fail_even_a_strict_check(check, home, repeats, fails):
-    log = written.Log(store.create(home / "eager-1"))
-    add = written.function("add", None, None, eager=True, form="primitive")
+    log = handwritten_runs.Log(store.create(home / "eager-1"))
+    add = handwritten_runs.function("add", None, None, eager=True, form="primitive")
     log.say(add)
     for n in range(repeats):
-        log.compiled(add, written.key(written.leaf("x", n)), (0.0, 0.0, 0.1), line=12)
+        log.compiled(add, handwritten_runs.key(handwritten_runs.leaf("x", n)), (0.0, 0.0, 0.1), line=12)
     log.end()
     code, out, _ = check("eager-1", "--strict", "--output-format", "json")
     [finding] = json.loads(out)["findings"]

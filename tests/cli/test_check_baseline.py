@@ -4,9 +4,9 @@ import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import handwritten_runs
 import pytest
-import written
-from written import Log, exited, function, key, leaf
+from handwritten_runs import Log, exited, function, key, leaf
 
 from jaxscope.check.baseline import file
 from jaxscope.log import store
@@ -228,7 +228,9 @@ def test_a_comment_on_the_users_line_leaves_a_finding_out_and_one_that_does_noth
     seen = function("step", str(source), 3)
     log.say(seen)
     for n in (8, 7):
-        call_number = log.compiled(seen, key(leaf("x", n)), site=written.Frame(str(source), 140, "main"))
+        call_number = log.compiled(
+            seen, key(leaf("x", n)), site=handwritten_runs.Frame(str(source), 140, "main")
+        )
         assert call_number
     log.end()
     assert jaxscope("check", run.path)[:2] == (0, "")

@@ -3,8 +3,8 @@
 import json
 import shutil
 
+import handwritten_runs
 import pytest
-import written
 
 from jaxscope import cli
 from jaxscope.log import store
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.usefixtures("home")
 
 def ended(home, code=0, *, signal=None, error=None):
     run = store.create(home / "one", argv=["train.py"])
-    log = written.Log(run)
+    log = handwritten_runs.Log(run)
     if error is not None:
         where = Frame("train.py", 7, "main")
         log.say(ev.Died(error=error, message="boom\nand more", stack=[where]))
     log.end()
-    written.exited(run, code, signal=signal)
+    handwritten_runs.exited(run, code, signal=signal)
 
 
 def test_a_program_that_died_fails_the_check_and_says_of_what(check, home):
@@ -71,7 +71,7 @@ def test_the_latest_of_the_same_program_is_checked_and_named(check, home):
 
 def recording(home, *more, name="one", close=True):
     run = store.create(home / name, argv=["train.py"])
-    log = written.Log(run)
+    log = handwritten_runs.Log(run)
     for event in more:
         log.say(event)
     if close:
@@ -80,7 +80,9 @@ def recording(home, *more, name="one", close=True):
 
 
 def test_a_recording_that_stopped_fails_the_check_though_the_program_ended_well(check, home):
-    written.exited(recording(home, ev.RecordingStopped(reason="No space left on device"), close=False))
+    handwritten_runs.exited(
+        recording(home, ev.RecordingStopped(reason="No space left on device"), close=False)
+    )
     code, out, _ = check()
     assert code == 1 and "the recording stopped (No space left on device)" in out
     assert check("--no-recompiles-after", "0")[0] == 1
@@ -88,46 +90,46 @@ def test_a_recording_that_stopped_fails_the_check_though_the_program_ended_well(
 
 def test_a_child_whose_recording_stopped_fails_the_check(check, home):
     run = recording(home)
-    child = written.Log(run, pid=2000, how="fork")
+    child = handwritten_runs.Log(run, pid=2000, how="fork")
     child.say(ev.RecordingStopped(reason="File too large"))
-    written.exited(run)
+    handwritten_runs.exited(run)
     code, out, _ = check()
     assert code == 1 and "the recording of 1 process stopped (File too large)" in out
 
 
 def test_a_child_that_left_without_the_end_of_its_log_is_whole(check, home):
     run = recording(home)
-    written.Log(run, pid=2000, how="fork")
-    written.exited(run)
+    handwritten_runs.Log(run, pid=2000, how="fork")
+    handwritten_runs.exited(run)
     assert check()[0] == 0
 
 
 def test_a_log_without_an_end_fails_the_check_though_the_program_ended_well(check, home):
-    written.exited(recording(home, close=False))
+    handwritten_runs.exited(recording(home, close=False))
     code, out, _ = check()
     assert code == 1 and "the program's log has no end" in out
 
 
 def test_a_recording_within_the_run_that_stopped_fails_the_check(check, home):
     run = recording(home)
-    written.exited(run)
+    handwritten_runs.exited(run)
     sub = store.create(store.sub_run(run, "A=2"), settings={"A": "2"}, argv=["train.py"])
-    written.Log(sub).say(ev.RecordingStopped(reason="No space left on device"))
-    written.exited(sub)
+    handwritten_runs.Log(sub).say(ev.RecordingStopped(reason="No space left on device"))
+    handwritten_runs.exited(sub)
     code, out, _ = check()
     assert code == 1 and "A=2: the recording stopped (No space left on device)" in out
 
 
 def test_the_report_says_when_the_recording_stopped_and_counts_no_time_after_it(home, capsys):
     run = store.create(home / "one", argv=["train.py"])
-    log = written.Log(run)
-    step = written.function("update")
+    log = handwritten_runs.Log(run)
+    step = handwritten_runs.function("update")
     log.say(step)
-    log.compiled(step, written.key(written.leaf("x", 3)), (1.0, 0.0, 1.0))
-    log.missed(step, written.key(written.leaf("x", 4)))
+    log.compiled(step, handwritten_runs.key(handwritten_runs.leaf("x", 3)), (1.0, 0.0, 1.0))
+    log.missed(step, handwritten_runs.key(handwritten_runs.leaf("x", 4)))
     log.say(ev.PhaseBegan(call=2, phase="compile"))
     log.say(ev.RecordingStopped(reason="No space left on device"), after=2.0)
-    written.exited(run, seconds=600)
+    handwritten_runs.exited(run, seconds=600)
     assert cli.command(["report", "one"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "2.0 s of 4.0 s that were recorded (50 %) went into" in out and "(100 %)" not in out
@@ -145,12 +147,12 @@ def test_the_report_says_when_the_recording_stopped_and_counts_no_time_after_it(
 
 def test_a_phase_that_was_open_where_a_log_was_cut_off_has_no_length(home, capsys):
     run = store.create(home / "one", argv=["train.py"])
-    log = written.Log(run)
-    step = written.function("update")
+    log = handwritten_runs.Log(run)
+    step = handwritten_runs.function("update")
     log.say(step)
-    log.missed(step, written.key(written.leaf("x", 4)))
+    log.missed(step, handwritten_runs.key(handwritten_runs.leaf("x", 4)))
     log.say(ev.PhaseBegan(call=1, phase="compile"))
-    written.exited(run, seconds=600)
+    handwritten_runs.exited(run, seconds=600)
     assert cli.command(["report", "one"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "at least 0 s of 10 min 0 s went into" in out

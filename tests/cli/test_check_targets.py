@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from aimed_runs import GIB, Aimed
-from written import exited
+from handwritten_runs import exited
+from target_runs import GIB, Aimed
 
 from jaxscope import cli
 from jaxscope.cli import config

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import time
 
+import handwritten_runs
 import pytest
-import written
 
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 @pytest.fixture
 def run(home) -> RunDir:
-    return written.training(home / "train-1")
+    return handwritten_runs.training(home / "train-1")
 
 
 def test_the_overview_teaches(jaxscope):
@@ -167,7 +167,7 @@ def test_dump_writes_files_and_says_which(jaxscope, run, tmp_path):
 
 def test_the_list_of_runs_says_what_each_was(jaxscope, run, home):
     killed = store.create(home / "killed-1", argv=["other.py", "\x1b[31m"])
-    written.exited(killed, None, signal=9, seconds=3)
+    handwritten_runs.exited(killed, None, signal=9, seconds=3)
     code, out, err = jaxscope("runs")
     assert (code, err) == (0, "") and "\x1b" not in out
     head, first, second = out.splitlines()
@@ -425,7 +425,7 @@ def test_the_list_of_runs_fits_a_narrow_terminal(jaxscope, run, monkeypatch):
 
 def test_a_run_in_which_nothing_was_recorded_is_not_the_latest(jaxscope, run, home):
     empty = store.create(home / "empty-1")
-    written.exited(empty, 0, seconds=1)
+    handwritten_runs.exited(empty, 0, seconds=1)
     code, out, err = jaxscope("report")
     assert code == 0 and "train_step" in out
     assert err == "empty-1 is newer but recorded nothing (the program did not import jax); showing train-1\n"
@@ -436,10 +436,10 @@ def test_a_run_in_which_nothing_was_recorded_is_not_the_latest(jaxscope, run, ho
 
 def test_a_function_that_is_being_compiled_says_for_how_long(jaxscope, home):
     made = store.create(home / "slow-1")
-    log = written.Log(made)
-    step = written.function("slow_step")
+    log = handwritten_runs.Log(made)
+    step = handwritten_runs.function("slow_step")
     log.say(step)
-    call = log.missed(step, written.key(written.leaf("x", 3)))
+    call = log.missed(step, handwritten_runs.key(handwritten_runs.leaf("x", 3)))
     log.phase(call, "trace", 0.5)
     log.say(ev.PhaseBegan(call=call, phase=ev.LOWER))
     log.say(ev.Step(index=1), after=90.0)

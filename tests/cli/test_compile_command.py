@@ -5,8 +5,8 @@ import os
 import subprocess
 import sys
 
+import handwritten_runs
 import pytest
-import written
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -182,6 +182,6 @@ def test_what_is_missing_is_named(tmp_path, clean_env, words, said):
 
 
 def test_a_run_that_waits_for_nothing_has_no_rest(tmp_path, clean_env):
-    written.training(tmp_path / "home" / "runs" / "train-1")
+    handwritten_runs.training(tmp_path / "home" / "runs" / "train-1")
     assert "nothing is left to compile" in run(tmp_path, clean_env, "--rest", code=0).stderr
     assert "no run called 'nope'" in run(tmp_path, clean_env, "--rest", "nope").stderr

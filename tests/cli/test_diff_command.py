@@ -2,8 +2,8 @@
 
 import json
 
+import handwritten_runs
 import pytest
-import written
 
 PAGE = """\
 - train_step#1  train.py:140, step 1, 8.8 s
@@ -19,8 +19,8 @@ Program: changed  aa11 → bb22
 
 @pytest.fixture(autouse=True)
 def runs(home):
-    written.training(home / "train-1")
-    written.training(home / "train-2")
+    handwritten_runs.training(home / "train-1")
+    handwritten_runs.training(home / "train-2")
     return home
 
 
@@ -41,7 +41,7 @@ def test_two_compilations_in_every_spelling(jaxscope, words):
 
 
 def test_a_directory_may_have_a_colon_in_its_name(jaxscope, home, tmp_path):
-    written.training(tmp_path / "a:b")
+    handwritten_runs.training(tmp_path / "a:b")
     assert jaxscope("diff", "a:b:train_step#1", "#2")[1].startswith(PAGE)
     assert "No difference" in jaxscope("diff", "a:b", "train-1")[1]
 
@@ -104,11 +104,13 @@ def test_names_from_programs_cannot_write_to_the_terminal(jaxscope, home, tmp_pa
 
     for n in (1, 2):
         run = store.create(tmp_path / f"evil{n}")
-        log = written.Log(run)
-        seen = written.function("\x1b[31mred", line=1)
+        log = handwritten_runs.Log(run)
+        seen = handwritten_runs.function("\x1b[31mred", line=1)
         log.say(seen)
         for m in range(n):
-            log.compiled(seen, written.key(written.leaf("\x1b]0;x\x07", m + 1)), program=f"p\x1b{m}")
+            log.compiled(
+                seen, handwritten_runs.key(handwritten_runs.leaf("\x1b]0;x\x07", m + 1)), program=f"p\x1b{m}"
+            )
         log.end()
     for words in (("evil1", "evil2"), ("evil2:train.py:1#1", "#2")):
         out = jaxscope("diff", *words)[1]

@@ -1,7 +1,7 @@
 """FUNCTION on the command line: which functions it is taken for is said where it is not the whole name of one."""
 
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.cli import command
 from jaxscope.log import store

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from places import PROGRAMS
+from folders import PROGRAMS
 
 sys.path.insert(0, str(PROGRAMS))
 

@@ -6,7 +6,7 @@ import sys
 import threading
 
 import pytest
-from written import Log, exited
+from handwritten_runs import Log, exited
 
 from jaxscope.cli import live
 from jaxscope.log import ranks

@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.cli import run as command
 from jaxscope.launch.program_events import Ended

@@ -5,8 +5,8 @@ import io
 import json
 import time
 
+import handwritten_runs
 import pytest
-import written
 
 from jaxscope import cli
 from jaxscope.cli import runs
@@ -26,8 +26,8 @@ def jaxscope(jaxscope):
 def over(path, *, started=None):
     """A run that has ended."""
     run = store.create(path, argv=["a.py"])
-    written.Log(run).end()
-    written.exited(run)
+    handwritten_runs.Log(run).end()
+    handwritten_runs.exited(run)
     if started is not None:
         meta = json.loads((run.path / "meta.json").read_text())
         (run.path / "meta.json").write_text(json.dumps({**meta, "started": started}))

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import handwritten_runs
 import jsonschema
 import pytest
-import written
 
 from jaxscope.cli import worktrees
 from jaxscope.errors import UsageError
@@ -203,12 +203,12 @@ def test_outputs_are_compared_by_words_and_by_numbers_within_a_share(before, aft
 
 def side(tmp_path, name, sizes, **more):
     run = store.create(tmp_path / name, name=name, argv=["train.py"])
-    log = written.Log(run)
+    log = handwritten_runs.Log(run)
     log.backend(1)
-    f = written.function("train_step")
+    f = handwritten_runs.function("train_step")
     log.say(f)
     for n in sizes:
-        log.compiled(f, written.key(written.leaf("x", n)), (1.0, 1.0, 1.0))
+        log.compiled(f, handwritten_runs.key(handwritten_runs.leaf("x", n)), (1.0, 1.0, 1.0))
     log.end()
     read = load(run)
     return trial.Side(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from written import Log
+from handwritten_runs import Log
 
 from jaxscope.cli import view
 from jaxscope.log import store

@@ -6,7 +6,7 @@ import resource
 import shutil
 import sys
 
-import hurting
+import damaged_runs
 import pytest
 
 # What takes longest stands in the benchmark alone.
@@ -17,7 +17,7 @@ PART = 20
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    return hurting.base(tmp_path_factory.mktemp("base") / "run").path
+    return damaged_runs.base(tmp_path_factory.mktemp("base") / "run").path
 
 
 @pytest.fixture
@@ -29,17 +29,17 @@ def place(tmp_path, monkeypatch):
 
 
 def wrong(run, verbs):
-    return [f"{verb}: {why}" for verb, _, why in hurting.look(run, verbs) if why]
+    return [f"{verb}: {why}" for verb, _, why in damaged_runs.look(run, verbs) if why]
 
 
-@pytest.mark.parametrize("shape", [s for s in hurting.SHAPES if s not in SLOW])
+@pytest.mark.parametrize("shape", [s for s in damaged_runs.SHAPES if s not in SLOW])
 def test_a_shape_made_to_hurt_harms_nobody(base, place, tmp_path, shape):
-    theirs = hurting.theirs(tmp_path / "theirs")
+    theirs = damaged_runs.theirs(tmp_path / "theirs")
     shutil.copytree(base, place)
-    hurting.SHAPES[shape](place, theirs)
-    verbs = ("json", "full") + (("view",) if shape in hurting.VIEWED else ())
+    damaged_runs.SHAPES[shape](place, theirs)
+    verbs = ("json", "full") + (("view",) if shape in damaged_runs.VIEWED else ())
     assert wrong(place, verbs) == []
-    assert hurting.unharmed(theirs)
+    assert damaged_runs.unharmed(theirs)
 
 
 @pytest.mark.subprocess
@@ -49,7 +49,7 @@ def test_a_text_of_a_gigabyte_in_a_few_bytes_takes_no_gigabyte(base, place, tmp_
     shutil.copytree(base, place)
     pid = os.fork()
     if not pid:  # the memory of making it is another process's
-        hurting.SHAPES["a text of 1.9 GiB"](place, tmp_path)
+        damaged_runs.SHAPES["a text of 1.9 GiB"](place, tmp_path)
         os._exit(0)
     os.waitpid(pid, 0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -62,8 +62,12 @@ def test_a_run_damaged_at_random_ends_no_verb(base, place, first):
     for n in range(first, first + PART):
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(base, place)
-        done = hurting.mutate(place, random.Random(f"1 {n}"))
+        done = damaged_runs.mutate(place, random.Random(f"1 {n}"))
         found = wrong(
-            place, [hurting.VERBS[n % len(hurting.VERBS)], hurting.VERBS[(n + 5) % len(hurting.VERBS)]]
+            place,
+            [
+                damaged_runs.VERBS[n % len(damaged_runs.VERBS)],
+                damaged_runs.VERBS[(n + 5) % len(damaged_runs.VERBS)],
+            ],
         )
         assert found == [], (n, done)

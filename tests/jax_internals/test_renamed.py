@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import PROGRAMS
+from folders import PROGRAMS
 
 pytestmark = [pytest.mark.capture, pytest.mark.subprocess]
 

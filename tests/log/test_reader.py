@@ -1,7 +1,7 @@
 """Events back from logs that the real world has been at."""
 
+import handwritten_runs
 import msgspec
-import written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -148,7 +148,7 @@ def test_any_object_with_a_kind_is_an_event_of_some_sort(kind, fields):
 
 
 def test_a_run_written_by_hand_comes_back(tmp_path):
-    run = written.training(tmp_path / "run")
+    run = handwritten_runs.training(tmp_path / "run")
     kinds = {type(e).__name__ for e in read(run)}
     assert {"RunStarted", "Missed", "Compiled", "ProgramText", "RunEnded", "ProgramExited"} <= kinds
     assert run.text(next(e.blob for e in read(run) if isinstance(e, ev.ProgramText))).startswith(
@@ -158,7 +158,7 @@ def test_a_run_written_by_hand_comes_back(tmp_path):
 
 def test_texts_that_are_no_utf8_are_written_spelled_out(tmp_path):
     run = store.create(tmp_path / "run")
-    log = written.Log(run, argv=["train.py", "caf\udce9"])
+    log = handwritten_runs.Log(run, argv=["train.py", "caf\udce9"])
     log.end()
     started, ended = read(run)
     assert started.argv == ["train.py", "caf\\udce9"]

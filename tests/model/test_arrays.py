@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import handwritten_runs
 import pytest
-import written
-from written import CWD, Log
+from handwritten_runs import CWD, Log
 
 from jaxscope.log import store
 from jaxscope.model import arrays
@@ -17,7 +17,7 @@ MESH = (("data", 4, "Auto"), ("model", 2, "Auto"))
 SPLIT = Sharding("NamedSharding", "P('data',) on data=4,model=2", "0-7", MESH, "P('data',)", "device")
 WHOLE = Sharding("NamedSharding", "P() on data=4,model=2", "0-7", MESH, "P()", "device")
 ODD = Sharding("FutureSharding", "FutureSharding(?)", "0-7", None, None, "device")
-TABLE = [written.ONE_CPU, SPLIT, WHOLE, ODD]
+TABLE = [handwritten_runs.ONE_CPU, SPLIT, WHOLE, ODD]
 LINE = Frame(f"{CWD}/train.py", 30, "main")
 
 

@@ -4,7 +4,7 @@ import random
 import threading
 
 import pytest
-from written import Log, function, key, leaf, static
+from handwritten_runs import Log, function, key, leaf, static
 
 from jaxscope.analysis import levels
 from jaxscope.analysis.keys import flatten

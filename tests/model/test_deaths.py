@@ -1,7 +1,7 @@
 """Which call had been given the array that the program then missed."""
 
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.deaths import aval, donors

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 
+import handwritten_runs
 import pytest
-import written
-from written import CWD, Log
+from handwritten_runs import CWD, Log
 
 from jaxscope.log import store
 from jaxscope.model import arrays, devices
@@ -26,7 +26,7 @@ GIB = 1 << 30
 MESH = (("data", 4, "Auto"),)
 SPLIT = Sharding("NamedSharding", "P('data',) on data=4", "0-3", MESH, "P('data',)", "device")
 TABLE = [SPLIT, *(Sharding("SingleDeviceSharding", f"gpu:{d}", str(d)) for d in range(4))]
-STEP = written.function("train_step")
+STEP = handwritten_runs.function("train_step")
 LINE = Frame(f"{CWD}/train.py", 140, "main")
 
 
@@ -55,7 +55,7 @@ def backend(platform="gpu"):
 
 
 def program(log, memory, *, entry="call", ran_on="0", seen=STEP, module=None):
-    call = log.missed(seen, written.key(), entry=entry)
+    call = log.missed(seen, handwritten_runs.key(), entry=entry)
     log.phase(call, "lower", 0.1, program="p1")
     log.phase(call, "compile", 0.1, program="p1", devices=ran_on, memory=memory, module=module)
 

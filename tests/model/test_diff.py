@@ -4,9 +4,9 @@ from collections import Counter
 
 import msgspec
 import pytest
+from handwritten_runs import CWD, Log, function, key, leaf, static
 from hypothesis import given
 from hypothesis import strategies as st
-from written import CWD, Log, function, key, leaf, static
 
 from jaxscope.log import store
 from jaxscope.model import diff

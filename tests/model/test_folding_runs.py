@@ -2,12 +2,12 @@
 
 import sys
 
+import handwritten_runs
 import msgspec
 import pytest
-import written
+from handwritten_runs import Log, function, key, leaf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from written import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.log.reader import Reader
@@ -53,7 +53,7 @@ def test_memory_that_xla_computed_after_the_compilation_is_the_programs(director
 
 
 def test_a_training_run_is_counted_as_it_was(tmp_path):
-    run = load(written.training(tmp_path / "run"))
+    run = load(handwritten_runs.training(tmp_path / "run"))
     step = run.functions[function("train_step").function]
     assert (step.traces, step.lowerings, step.compiled, step.persistent_cache_hits) == (4, 4, 4, 1)
     assert step.trace_seconds == pytest.approx(5.8)
@@ -272,18 +272,18 @@ def test_how_a_run_stands_is_reported(log, directory):
     log.end()
     directory.heartbeat.unlink()
     assert state(load(directory), directory) == "stopped"
-    written.exited(directory, 3)
+    handwritten_runs.exited(directory, 3)
     run = load(directory)
     assert (state(run, directory), run.exited.exit_code, run.complete) == ("exited", 3, True)
 
 
 def test_a_killed_run_is_not_complete(log, directory):
-    written.exited(directory, None, signal=9)
+    handwritten_runs.exited(directory, None, signal=9)
     assert not load(directory).complete
 
 
 def test_a_program_that_never_recorded_has_an_end_and_nothing_else(directory):
-    written.exited(directory, 1)
+    handwritten_runs.exited(directory, 1)
     run = load(directory)
     assert (run.processes, run.main, run.seconds, run.complete) == ({}, None, 134.0, True)
 
@@ -333,7 +333,7 @@ def facts(run: Run) -> dict:
 
 
 def test_any_prefix_of_a_log_folds_and_reads(tmp_path):
-    entries = Reader(written.training(tmp_path / "run")).entries()
+    entries = Reader(handwritten_runs.training(tmp_path / "run")).entries()
     run = Run()
     for n, (log, event) in enumerate(entries):
         run.apply(event, log)

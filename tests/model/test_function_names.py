@@ -1,8 +1,8 @@
 """Finding the function a person means."""
 
+import handwritten_runs
 import pytest
-import written
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.errors import UsageError
 from jaxscope.log import store
@@ -46,7 +46,7 @@ def names(run, text):
         ("TRAIN_STEP", ["train_step"]),
         ("make.<lambda>", ["make.<locals>.<lambda>"]),
         ("train.py:88", ["train_step"]),
-        (f"{written.CWD}/train.py:20", ["Trainer.step"]),
+        (f"{handwritten_runs.CWD}/train.py:20", ["Trainer.step"]),
         ("work/train.py:30", ["make.<locals>.<lambda>"]),
         (" train_step ", ["train_step"]),
     ],

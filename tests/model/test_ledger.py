@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from written import CWD, Log, function, key, leaf
+from handwritten_runs import CWD, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model import ledger, observed_sizes

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from written import ONE_CPU, TWO_CPU, Log, function, key, leaf
+from handwritten_runs import ONE_CPU, TWO_CPU, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

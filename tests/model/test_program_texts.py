@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.analysis import programs as analysis
 from jaxscope.log import store

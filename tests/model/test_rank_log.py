@@ -4,7 +4,7 @@ import math
 
 import msgspec
 import pytest
-from written import Log, exited, function, key, leaf, training
+from handwritten_runs import Log, exited, function, key, leaf, training
 
 from jaxscope.log import counts, store
 from jaxscope.model.load import load

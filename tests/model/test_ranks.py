@@ -1,7 +1,7 @@
 """Which ranks of a job compiled the same, and where one first differs: on logs written by hand."""
 
 import pytest
-from written import Log, exited, function, key, leaf
+from handwritten_runs import Log, exited, function, key, leaf
 
 from jaxscope.log import ranks as places
 from jaxscope.log import store

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import handwritten_runs
 import msgspec
 import pytest
-import written
-from written import CWD, Log
+from handwritten_runs import CWD, Log
 
 from jaxscope.analysis.sharding_audit import disagreement
 from jaxscope.log import store
@@ -25,7 +25,7 @@ def named(spec):
 
 
 SPLIT, WHOLE = named("P('data',)"), named("P()")
-STEP = written.function("train_step")
+STEP = handwritten_runs.function("train_step")
 CALL = 140
 
 
@@ -33,7 +33,7 @@ def compiled(
     log, leaves, *, asked=(), asked_in=(), asked_out=(), takes=(), gives=(), out=(), line=CALL, **key
 ):
     """A call of train_step, compiled for eight devices."""
-    k = written.key(*leaves, shardings=[written.ONE_CPU, SPLIT, WHOLE], **key)
+    k = handwritten_runs.key(*leaves, shardings=[handwritten_runs.ONE_CPU, SPLIT, WHOLE], **key)
     call = log.missed(STEP, k, line=line)
     log.phase(call, "trace", 0.1, out=[OutLeaf(p, (8, 4), "float32") for p in out])
     log.phase(call, "lower", 0.1, asked=list(asked), asked_in=list(asked_in), asked_out=list(asked_out))
@@ -49,7 +49,7 @@ def alive(*groups, step=1):
         ArrayGroup(path, 1, (8, 4), "float32", 128, 128, sharding, True, "(0, 1)", Frame(f"{CWD}/train.py", line, "main"))
         for path, sharding, line in groups
     ]  # fmt: skip
-    return ev.ArraysSeen(why="step", step=step, count=len(found), groups=found, shardings=[written.ONE_CPU, SPLIT, WHOLE], addressable="0-7")  # fmt: skip
+    return ev.ArraysSeen(why="step", step=step, count=len(found), groups=found, shardings=[handwritten_runs.ONE_CPU, SPLIT, WHOLE], addressable="0-7")  # fmt: skip
 
 
 @pytest.fixture
@@ -102,7 +102,10 @@ def test_a_result_with_another_sharding_is_not_it(run_of):
 
 
 def test_an_array_from_elsewhere_is_the_argument_whose_path_ends_like_its_own(run_of):
-    leaves = [written.leaf("params['w']", 8, 4, sharding=1), written.leaf("batch", 8, 4, sharding=1)]
+    leaves = [
+        handwritten_runs.leaf("params['w']", 8, 4, sharding=1),
+        handwritten_runs.leaf("batch", 8, 4, sharding=1),
+    ]
     run = run_of(
         lambda log: compiled(log, leaves, asked=[SPLIT], asked_in=[0, None], takes=[0, 1]),
         lambda log: log.say(alive(("state.params['w']", 1, 7), ("batch", 1, 8), ("batch2", 1, 8), ("x.batch", 2, 8))),
@@ -116,22 +119,25 @@ def test_an_array_from_elsewhere_is_the_argument_whose_path_ends_like_its_own(ru
 
 
 def test_the_latest_call_says_how_the_arguments_lie_now(run_of):
-    first, later = written.leaf("w", 8, 4), written.leaf("w", 8, 4, sharding=1, committed=True)
+    first, later = (
+        handwritten_runs.leaf("w", 8, 4),
+        handwritten_runs.leaf("w", 8, 4, sharding=1, committed=True),
+    )
 
     def again(log):
-        log.missed(STEP, written.key(later, shardings=[written.ONE_CPU, SPLIT]))
+        log.missed(STEP, handwritten_runs.key(later, shardings=[handwritten_runs.ONE_CPU, SPLIT]))
 
     run = run_of(lambda log: compiled(log, [first], takes=[0]), again)
     [f] = run.functions.values()
     c, [w] = sharding_audit.latest(run, f)
     assert c.compiled is not None and w.actual == SPLIT and disagreement(w) is None
     [before] = sharding_audit.of_compilation(run, c)
-    assert before.actual == written.ONE_CPU and disagreement(before).kind == "moved"
+    assert before.actual == handwritten_runs.ONE_CPU and disagreement(before).kind == "moved"
 
 
 def test_what_was_not_recorded_is_not_known(run_of):
     """A log of an older version: no shardings of arguments, no requested shardings."""
-    run = run_of(lambda log: compiled(log, [written.leaf("w", 8, 4)], gives=[0], out=["[0]"]))
+    run = run_of(lambda log: compiled(log, [handwritten_runs.leaf("w", 8, 4)], gives=[0], out=["[0]"]))
     [f] = run.functions.values()
     _, [w, result] = sharding_audit.latest(run, f)
     assert (w.asked, w.compiled, result.asked, result.compiled) == (None, None, None, SPLIT)
@@ -142,7 +148,7 @@ def test_indices_that_lead_nowhere_are_passed_over(run_of):
     run = run_of(
         lambda log: compiled(
             log,
-            [written.leaf("w", 8, 4, sharding=77)],
+            [handwritten_runs.leaf("w", 8, 4, sharding=77)],
             asked=[SPLIT],
             asked_in=[9],
             asked_out=[-4, 3],
@@ -158,8 +164,8 @@ def test_indices_that_lead_nowhere_are_passed_over(run_of):
 
 def test_one_device_that_takes_its_arguments_from_itself_is_not_at_stake(run_of):
     def one(log):
-        log.compiled(STEP, written.key(written.leaf("x", 4)))
-        far = written.key(written.leaf("x", 4), shardings=[written.TWO_CPU])
+        log.compiled(STEP, handwritten_runs.key(handwritten_runs.leaf("x", 4)))
+        far = handwritten_runs.key(handwritten_runs.leaf("x", 4), shardings=[handwritten_runs.TWO_CPU])
         call = log.missed(STEP, far)
         log.phase(call, "lower", 0.1)
         log.phase(call, "compile", 0.1, devices="0")
@@ -178,14 +184,14 @@ def test_on_one_device_shardings_cannot_differ(run_of):
     )
 
     def call(log, arguments_on, program_on):
-        k = written.key(written.leaf("w", 8, 4, sharding=0), shardings=[arguments_on])
+        k = handwritten_runs.key(handwritten_runs.leaf("w", 8, 4, sharding=0), shardings=[arguments_on])
         number = log.missed(STEP, k)
         log.phase(number, "trace", 0.1)
         log.phase(number, "lower", 0.1, asked=[one])
         log.phase(number, "compile", 0.1, devices=program_on)
 
     run = run_of(
-        lambda log: call(log, one, "0"), lambda log: call(log, written.TWO_CPU, "0"), lambda log: call(log, SPLIT, "0-7")
+        lambda log: call(log, one, "0"), lambda log: call(log, handwritten_runs.TWO_CPU, "0"), lambda log: call(log, SPLIT, "0-7")
     )  # fmt: skip
     calls = run.functions[STEP.function].compilations
     assert [sharding_audit.on_one_device(c) for c in calls] == [True, False, False]

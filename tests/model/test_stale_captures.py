@@ -1,7 +1,7 @@
 """Values that a compiled function keeps, as a run tells of them."""
 
 import pytest
-from written import Log, exited, function, key, leaf
+from handwritten_runs import Log, exited, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

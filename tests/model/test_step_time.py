@@ -1,7 +1,7 @@
 """Where the time of a step goes, from logs written by hand."""
 
 import pytest
-from written import CWD, Log, function, key, leaf
+from handwritten_runs import CWD, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model import step_time

@@ -2,9 +2,9 @@
 
 import threading
 
+import handwritten_runs
 import pytest
-import written
-from written import Log, copied, function, key, leaf
+from handwritten_runs import Log, copied, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
@@ -28,12 +28,12 @@ def log(tmp_path):
 
 
 def divided(log):
-    written.exited(log.run, seconds=16.0)
+    handwritten_runs.exited(log.run, seconds=16.0)
     return load(log.run)
 
 
 def wait(log, seconds, *, begin=9.0, **more):
-    first = written.T0 + int(begin * 1e9)
+    first = handwritten_runs.T0 + int(begin * 1e9)
     log.now = 15.0
     facts = {"seconds": seconds, "step_seconds": seconds, "first_ns": first, "last_ns": first + int(4e9)}
     log.say(copied(**{**facts, **more}))

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from written import Log, function, key, leaf, static
+from handwritten_runs import Log, function, key, leaf, static
 
 from jaxscope.log import store
 from jaxscope.model import ledger

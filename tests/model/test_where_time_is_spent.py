@@ -1,7 +1,7 @@
 """Where the main thread spends its time, from logs written by hand: by line, and in which loop."""
 
 import pytest
-from written import CWD, Log, function, key, leaf
+from handwritten_runs import CWD, Log, function, key, leaf
 
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.reading import Reading

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from written import T0, Log, function, key, leaf
+from handwritten_runs import T0, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.log.writer import Writer

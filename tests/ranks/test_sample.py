@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from places import TESTS
+from folders import TESTS
 
 from jaxscope.cli import command
 
@@ -49,7 +49,9 @@ def test_the_process_that_lost_examples_is_named_with_its_program_and_line_live_
     out, lines, report = trained("--lost")
     assert out == ["[0] step 0: loss 0.6579"], "the same wrong loss, without an error"
     (line,) = (n for n in lines if "JX850" in n)
-    assert line.startswith("[0] jaxscope: JX850 rank 5 and the others compiled different programs for main.train_step at ")
+    assert line.startswith(
+        "[0] jaxscope: JX850 rank 5 and the others compiled different programs for main.train_step at "
+    )
     constant = line_of("return -right.sum()")
     assert f"first difference: train_many_processes.py:{constant}: constant " in line
     (finding,) = (f for f in report["findings"] if f["code"] == "JX850")

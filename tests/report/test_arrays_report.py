@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 
+import handwritten_runs
 import msgspec
-import written
-from written import CWD, Log
+from handwritten_runs import CWD, Log
 
 from jaxscope.log import store
 from jaxscope.model.load import load
@@ -27,7 +27,11 @@ def seen(**more):
     small = ArrayGroup("rng", 1, (2,), "uint32", 8, 8, 0, False, "(0,)", None)
     more = {"why": "step", "step": 4, **more}
     return ev.ArraysSeen(
-        count=42, shardings=[written.ONE_CPU, WHOLE], groups=[params, lost, small], addressable="0-7", **more
+        count=42,
+        shardings=[handwritten_runs.ONE_CPU, WHOLE],
+        groups=[params, lost, small],
+        addressable="0-7",
+        **more,
     )
 
 
@@ -111,11 +115,11 @@ def test_less_than_a_mebibyte_in_all_is_left_out(tmp_path):
 
 
 def test_what_memory_ran_out_on_comes_first_with_the_program_that_asked(tmp_path):
-    step = written.function("train_step")
+    step = handwritten_runs.function("train_step")
 
     def compiled(log):
         log.say(step)
-        log.compiled(step, written.key(written.leaf("x", 4)), line=140)
+        log.compiled(step, handwritten_runs.key(handwritten_runs.leaf("x", 4)), line=140)
 
     said = "RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.\x1b[31m"
     site = Frame(f"{CWD}/train.py", 140, "main")
@@ -157,12 +161,12 @@ def test_what_a_program_died_of_is_reported_without_any_look(tmp_path):
 
 
 def test_of_a_program_that_died_while_it_waited_the_largest_is_reported(tmp_path):
-    small, large = written.function("small", line=10), written.function("large", line=20)
+    small, large = handwritten_runs.function("small", line=10), handwritten_runs.function("large", line=20)
 
     def compiled(log):
         for f, temp in ((small, 1 << 10), (large, 1 << 30)):
             log.say(f)
-            call = log.missed(f, written.key(), line=f.line)
+            call = log.missed(f, handwritten_runs.key(), line=f.line)
             log.phase(call, "lower", 0.1)
             log.phase(call, "compile", 0.1, memory=Memory(4096, 128, 0, temp, None))
 
@@ -178,11 +182,11 @@ def test_of_a_program_that_died_while_it_waited_the_largest_is_reported(tmp_path
 
 
 def test_a_program_that_its_compiler_found_no_room_for_is_named(tmp_path):
-    f = written.function("step", line=30)
+    f = handwritten_runs.function("step", line=30)
 
     def failed(log):
         log.say(f)
-        call = log.missed(f, written.key(), line=30)
+        call = log.missed(f, handwritten_runs.key(), line=30)
         log.say(ev.PhaseBegan(call=call, phase="compile"))
         log.say(ev.PhaseFailed(call=call, phase="compile", seconds=1.0))
 
@@ -191,17 +195,17 @@ def test_a_program_that_its_compiler_found_no_room_for_is_named(tmp_path):
 
 
 def test_of_a_program_that_its_compiler_found_no_room_for_it_reports_what_it_wanted_before(tmp_path):
-    f = written.function("step", line=30)
+    f = handwritten_runs.function("step", line=30)
 
     def failed(log, *, again=False):
         log.say(f)
-        log.compiled(f, written.key(written.leaf("x", 4)), line=30)
-        call = log.missed(f, written.key(written.leaf("x", 8)), line=30)
+        log.compiled(f, handwritten_runs.key(handwritten_runs.leaf("x", 4)), line=30)
+        call = log.missed(f, handwritten_runs.key(handwritten_runs.leaf("x", 8)), line=30)
         log.say(ev.PhaseBegan(call=call, phase="compile"))
         log.now += 1
         log.say(ev.PhaseFailed(call=call, phase="compile", seconds=1.0))
         if again:
-            log.compiled(f, written.key(written.leaf("x", 6)), line=30)
+            log.compiled(f, handwritten_runs.key(handwritten_runs.leaf("x", 6)), line=30)
 
     def told(path, **how):
         error = seen(why="exhausted", error="RESOURCE_EXHAUSTED: no", site=LINE)

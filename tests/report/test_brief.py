@@ -2,11 +2,11 @@
 
 import json
 
+import handwritten_runs
 import jsonschema
 import msgspec
 import pytest
-import runs_to_see
-import written
+import screen_runs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_formats import FINDINGS, FRAMES, HOSTILE
@@ -21,7 +21,7 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.findings import Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 
-RUNS = {**runs_to_see.ALL, **runs_to_see.ELSEWHERE, "training": written.training}
+RUNS = {**screen_runs.ALL, **screen_runs.ELSEWHERE, "training": handwritten_runs.training}
 LONG = st.builds(lambda text, n: text * n, HOSTILE, st.integers(1, 3000))
 LONG_FINDINGS = st.lists(
     st.builds(
@@ -60,7 +60,7 @@ def test_the_brief_report_of_every_kind_of_run_is_what_its_schema_says(name, tmp
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory) -> RunDir:
-    return written.training(tmp_path_factory.mktemp("brief") / "train-1")
+    return handwritten_runs.training(tmp_path_factory.mktemp("brief") / "train-1")
 
 
 @given(st.one_of(FINDINGS, LONG_FINDINGS), LONG)
@@ -82,13 +82,15 @@ def test_no_finding_and_no_name_makes_the_brief_report_longer_than_8192_bytes(tr
 
 def test_names_of_any_length_in_the_run_itself_leave_it_at_8192_bytes(tmp_path):
     run = store.create(tmp_path / "run", name="x" * 500, argv=["\u202e" * 4000])
-    log = written.Log(run)
+    log = handwritten_runs.Log(run)
     log.backend(1)
     for n in range(30):
-        f = written.function("\x1b\u00e9" * 2000 + str(n), "/" + "d/" * 2000 + "t.py", 5)
+        f = handwritten_runs.function("\x1b\u00e9" * 2000 + str(n), "/" + "d/" * 2000 + "t.py", 5)
         log.say(f)
         for size in (1, 2):
-            log.compiled(f, written.key(written.leaf("\u00e9" * 5000, size)), (1.0, 1.0, 1.0), step=n)
+            log.compiled(
+                f, handwritten_runs.key(handwritten_runs.leaf("\u00e9" * 5000, size)), (1.0, 1.0, 1.0), step=n
+            )
     log.say(ev.Died(error="E" * 9000, message="\x00" * 9000, stack=[Frame("f" * 9000, 1, "g")]))
     log.end()
     text = brief.dumps(brief.brief(load(run), run, "x"))

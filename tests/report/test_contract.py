@@ -7,14 +7,14 @@ import json
 import jsonschema
 import msgspec
 import pytest
-import runs_to_see
+import screen_runs
 
 from jaxscope import cli
 from jaxscope.model.load import load
 from jaxscope.report import contract
 from jaxscope.report.json_report import pieces
 
-RUNS = {**runs_to_see.ALL, **runs_to_see.ELSEWHERE}
+RUNS = {**screen_runs.ALL, **screen_runs.ELSEWHERE}
 
 
 @pytest.mark.parametrize("name", RUNS)

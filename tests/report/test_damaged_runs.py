@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from written import Log, exited, function, key, leaf
+from handwritten_runs import Log, exited, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

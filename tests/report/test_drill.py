@@ -2,9 +2,9 @@
 
 import json
 
+import handwritten_runs
 import pytest
-import runs_to_see
-import written
+import screen_runs
 
 from jaxscope.errors import UsageError
 from jaxscope.model.load import load
@@ -14,7 +14,7 @@ from jaxscope.report.json_report import as_json, compact
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    directory = written.training(tmp_path_factory.mktemp("drill") / "train-1")
+    directory = handwritten_runs.training(tmp_path_factory.mktemp("drill") / "train-1")
     run = load(directory)
     return drill.Document(run, directory), as_json(run, directory)
 
@@ -95,7 +95,7 @@ def test_a_path_that_leads_nowhere_names_what_there_is(made, path, message, hint
 
 
 def test_ids_of_a_finding_of_another_setting_are_of_that_run(tmp_path):
-    directory = runs_to_see.varied_with_findings(tmp_path / "run")
+    directory = screen_runs.varied_with_findings(tmp_path / "run")
     run = load(directory)
     document, report = drill.Document(run, directory), as_json(run, directory)
     inner = [(n, f) for n, f in enumerate(report["findings"]) if f["sub_run"] is not None]

@@ -2,9 +2,9 @@
 
 import json
 
+import handwritten_runs
 import pytest
-import written
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.errors import JaxscopeError
 from jaxscope.log import store
@@ -18,7 +18,7 @@ def files(path):
 
 
 def test_texts_and_keys_are_written_under_names_one_can_read(tmp_path):
-    directory = written.training(tmp_path / "run")
+    directory = handwritten_runs.training(tmp_path / "run")
     run = load(directory)
     f = run.functions[function("train_step").function]
     made = list(dump(run, directory, [f], tmp_path / "out"))
@@ -36,7 +36,7 @@ def test_texts_and_keys_are_written_under_names_one_can_read(tmp_path):
 
 
 def test_one_compilation_can_be_requested(tmp_path):
-    directory = written.training(tmp_path / "run")
+    directory = handwritten_runs.training(tmp_path / "run")
     run = load(directory)
     list(dump(run, directory, [run.functions[function("train_step").function]], tmp_path / "out", 2))
     assert {name.split(".")[1] for name in files(tmp_path / "out")} == {"2"}
@@ -117,7 +117,7 @@ def test_two_functions_of_one_name_do_not_overwrite_each_other(tmp_path):
 
 
 def test_a_link_under_the_files_name_is_replaced_and_not_followed(tmp_path):
-    directory = written.training(tmp_path / "run")
+    directory = handwritten_runs.training(tmp_path / "run")
     run = load(directory)
     precious = tmp_path / "precious"
     precious.write_text("mine")
@@ -129,7 +129,7 @@ def test_a_link_under_the_files_name_is_replaced_and_not_followed(tmp_path):
 
 
 def test_a_directory_that_cannot_be_made_is_an_error_with_a_hint(tmp_path):
-    directory = written.training(tmp_path / "run")
+    directory = handwritten_runs.training(tmp_path / "run")
     (tmp_path / "file").write_text("")
     with pytest.raises(JaxscopeError, match="cannot write to") as e:
         list(dump(load(directory), directory, [], tmp_path / "file" / "out"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import runs_to_see
+import screen_runs
 from hlo_cases import TRUTH, case
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ from jaxscope.report import graph as report
 from jaxscope.schema.keys import Frame
 
 TEXT = (
-    runs_to_see.HLO.partition("ENTRY")[0].replace("FILE", "train.py")
+    screen_runs.HLO.partition("ENTRY")[0].replace("FILE", "train.py")
     + """\
 ENTRY %main (x: f32[8,4], w: f32[4,4]) -> f32[8,4] {
   %x = f32[8,4]{1,0} parameter(0), sharding={devices=[8,1]<=[8]}
@@ -166,7 +166,7 @@ def test_dump_writes_the_format_that_the_ending_names(tmp_path, monkeypatch, cap
 
     monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    runs_to_see.typical(tmp_path / "home" / "runs" / "train-1")
+    screen_runs.typical(tmp_path / "home" / "runs" / "train-1")
     for ending, begins in (
         ("graphml", "<?xml"),
         ("dot", 'digraph "train_step#'),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import browser
 import pytest
-import runs_to_see
+import screen_runs
 from test_html_report import full_of_markup
 
 import jaxscope
@@ -31,7 +31,7 @@ def files(tmp_path_factory):
     """The reports of two runs: a typical one, and one in which every name is markup."""
     folder = tmp_path_factory.mktemp("reports")
     with pytest.MonkeyPatch.context() as patch:
-        for name, make in (("typical", runs_to_see.typical), ("markup", full_of_markup)):
+        for name, make in (("typical", screen_runs.typical), ("markup", full_of_markup)):
             run = make(folder / name)
             patch.chdir(run.path / "src" if (run.path / "src").exists() else folder)
             sources.text.cache_clear()
@@ -122,7 +122,7 @@ def test_in_a_notebook_the_report_works_in_a_frame_that_cannot_reach_the_noteboo
 
 @pytest.mark.parametrize("part", ["function", "program", "array"])
 def test_a_part_of_a_run_fits_into_its_frame_and_runs_no_script(part, page, tmp_path):
-    run = jaxscope.open_run(runs_to_see.typical(tmp_path / "run").path)
+    run = jaxscope.open_run(screen_runs.typical(tmp_path / "run").path)
     name = "train_step" if part != "array" else "batch['x']"
     file = tmp_path / "notebook.html"
     drawn = getattr(run, part)(name)._repr_html_()

@@ -10,10 +10,10 @@ from collections import Counter
 from html import escape as escape_text
 from html.parser import HTMLParser
 
+import handwritten_runs
 import pytest
-import runs_to_see
-import written
-from written import Log, function, key, leaf
+import screen_runs
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.analysis.hlo.line_costs import LineCost
 from jaxscope.analysis.sharding_audit import CONSTRAINT, RESULT, Intent
@@ -78,7 +78,7 @@ def document(run, **more) -> Document:
 
 @pytest.fixture
 def typical(tmp_path, monkeypatch):
-    run = runs_to_see.typical(tmp_path / "run")
+    run = screen_runs.typical(tmp_path / "run")
     monkeypatch.chdir(run.path / "src")
     sources.text.cache_clear()
     return run
@@ -95,14 +95,14 @@ def full_of_markup(path):
     site = Frame("/tmp/" + MARKUP, 3, MARKUP)
     for n in range(3):
         log.compiled(
-            step, key(leaf(f"x[{MARKUP!r}]", n + 2), static=[written.static(MARKUP, MARKUP + str(n))]), (0.1, 0.1, 1.0),
-            program=f"p{n}", step=n, site=site, texts=runs_to_see.texts("/tmp/x.py"),
+            step, key(leaf(f"x[{MARKUP!r}]", n + 2), static=[handwritten_runs.static(MARKUP, MARKUP + str(n))]), (0.1, 0.1, 1.0),
+            program=f"p{n}", step=n, site=site, texts=screen_runs.texts("/tmp/x.py"),
         )  # fmt: skip
-        log.say(runs_to_see.arrays(n, 2 + n, names=MARKUP, line=site))
+        log.say(screen_runs.arrays(n, 2 + n, names=MARKUP, line=site))
     log.say(ev.Degraded(seam=MARKUP, reason=MARKUP))
     log.say(ev.Died(error=MARKUP, message=MARKUP, stack=[site]))
     log.end()
-    written.exited(run, 1, seconds=9.0)
+    handwritten_runs.exited(run, 1, seconds=9.0)
     return run
 
 
@@ -122,7 +122,7 @@ def test_a_run_without_findings_shows_which_first_compilations_take_its_time(tmp
     log.say(step)
     log.compiled(step, key(leaf("x", 4)), (0.5, 0.5, 5.0), site=site)
     log.end()
-    written.exited(run, 0, seconds=9.0)
+    handwritten_runs.exited(run, 0, seconds=9.0)
     answer = document(run).text.partition("Timeline")[0]
     assert "No problems found." in answer and "train_step 6.0 s (train.py:12 in main)" in answer
     assert "which the first run of a program cannot avoid" in answer
@@ -191,13 +191,13 @@ def test_a_program_shows_fusions_collectives_bytes_and_flops_beside_its_source(t
 
 
 def test_collectives_are_drawn_over_the_mesh_and_arrays_on_it(tmp_path):
-    run = runs_to_see.typical(tmp_path / "run")
+    run = screen_runs.typical(tmp_path / "run")
     made = "".join(html.pieces(load(run), run))
     assert 'class="mesh"' in made and "model 1" in made and "data 3" in made
     from jaxscope.analysis.hlo.program import analyze
     from jaxscope.report.html.programs import _meshes
 
-    drawn = Html("").join(_meshes(analyze(runs_to_see.HLO, mesh=[("data", 2), ("model", 4)])))
+    drawn = Html("").join(_meshes(analyze(screen_runs.HLO, mesh=[("data", 2), ("model", 4)])))
     assert "224 B sent by each device in one call" in drawn and drawn.count("<circle") == 8
     assert "H" in drawn and "V" in drawn  # over both axes
 
@@ -209,7 +209,7 @@ def test_collectives_are_drawn_over_the_mesh_and_arrays_on_it(tmp_path):
 def test_targets_and_settings_are_columns_of_one_table_with_the_figures_of_the_text_report(
     name, columns, tmp_path
 ):
-    run = getattr(runs_to_see, name)(tmp_path / "run")
+    run = getattr(screen_runs, name)(tmp_path / "run")
     made = "".join(html.pieces(load(run), run)).replace(NBSP, " ")
     chapter = made.partition('<section id="targets">')[2].partition("</section>")[0]
     table = chapter.partition("<tbody>")[2].partition("</tbody>")[0]
@@ -224,7 +224,7 @@ def test_targets_and_settings_are_columns_of_one_table_with_the_figures_of_the_t
 
 @pytest.mark.parametrize("name", ["empty", "failed", "degraded", "hostile", "elsewhere", "varied", "running"])
 def test_any_run_makes_a_whole_document_without_a_reference_to_another_file(name, tmp_path):
-    run = getattr(runs_to_see, name)(tmp_path / "run")
+    run = getattr(screen_runs, name)(tmp_path / "run")
     found = document(run)
     for tag, attributes in found.elements:
         assert tag not in ("img", "iframe", "object", "embed", "link", "base", "form")
@@ -336,7 +336,7 @@ def test_ranks_are_lanes_of_the_timeline(tmp_path):
     from jaxscope.present.text import Places
     from jaxscope.report.html import timeline
 
-    run = runs_to_see.typical(tmp_path / "run")
+    run = screen_runs.typical(tmp_path / "run")
     loaded = load(run)
     began = loaded.began_ns
     two = [
@@ -362,7 +362,7 @@ def test_the_time_axis_ends_with_the_run_and_its_origin_is_named(tmp_path):
     log.say(f)
     log.compiled(f, key(leaf("x", 1)))
     log.end()
-    written.exited(run, seconds=12.0)
+    handwritten_runs.exited(run, seconds=12.0)
     document = Document("".join(html.pieces(load(run), run)))
     (axis,) = [a for tag, a in document.elements if a.get("id") == "timeline"]
     assert axis["data-seconds"] == "9.000000"

@@ -1,8 +1,8 @@
 """One line per recompile, as it happens."""
 
+import handwritten_runs
 import pytest
-import written
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.report.live import Follower
@@ -86,4 +86,4 @@ def test_many_differences_are_cut_short(run):
 
 
 def test_a_whole_training_run_has_a_line_per_recompile(tmp_path):
-    assert len(Follower(written.training(tmp_path / "t")).poll()) == 14
+    assert len(Follower(handwritten_runs.training(tmp_path / "t")).poll()) == 14

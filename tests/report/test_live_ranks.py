@@ -1,7 +1,7 @@
 """The lines about a running job whose ranks differ or wait, on logs written by hand."""
 
 import pytest
-from written import T0, Log, exited, function, key, leaf
+from handwritten_runs import T0, Log, exited, function, key, leaf
 
 from jaxscope.log import ranks as places
 from jaxscope.log.store import RunDir

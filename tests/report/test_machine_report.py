@@ -3,10 +3,10 @@
 import json
 import math
 
+import handwritten_runs
 import msgspec
 import pytest
-import written
-from written import Log, function
+from handwritten_runs import Log, function
 
 from jaxscope import __version__
 from jaxscope.log import store
@@ -112,7 +112,7 @@ LATER = ["transfers"]
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    directory = written.training(tmp_path_factory.mktemp("m") / "run")
+    directory = handwritten_runs.training(tmp_path_factory.mktemp("m") / "run")
     return json.loads(dumps(as_json(load(directory), directory)))
 
 
@@ -179,7 +179,7 @@ def test_a_compilation_carries_its_key_and_what_differs_from_the_nearest(found):
         }
     ]
     assert (last["persistent_cache"], last["step"], last["seconds"]["compile"]) == ("hit", 376, 5.3)
-    assert last["call_site"] == {"file": f"{written.CWD}/train.py", "line": 140, "function": "main"}
+    assert last["call_site"] == {"file": f"{handwritten_runs.CWD}/train.py", "line": 140, "function": "main"}
     assert (
         last["key"]["arguments"][-1]["shape"] == [32, 511]
         and last["key"]["arguments"][-1]["sharding"] == "cpu:0"
@@ -241,7 +241,7 @@ def test_a_run_killed_while_compiling_says_so(tmp_path):
     log.say(f)
     call = log.missed(f, None, inside=99)
     log.say(ev.PhaseBegan(call=call, phase="compile"), after=3)
-    written.exited(directory, None, signal=9)
+    handwritten_runs.exited(directory, None, signal=9)
     found = json.loads(dumps(as_json(load(directory), directory)))
     assert (found["run"]["exit_code"], found["run"]["signal"], found["run"]["complete"]) == (None, 9, False)
     assert found["run"]["in_progress"][0]["phase"] == "compile"

@@ -1,11 +1,11 @@
-"""What a profile measured, by the user's line: hand-written profiles of the program in runs_to_see."""
+"""What a profile measured, by the user's line: hand-written profiles of the program in screen_runs."""
 
 import json
 
+import handwritten_runs
 import pytest
-import runs_to_see
-import written
-from written import Log, function, key, leaf
+import screen_runs
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model import measured
@@ -17,7 +17,7 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.profiles import InstructionTime
 
 MS = 1_000_000
-TEXTS = runs_to_see.texts("/tmp/train.py")
+TEXTS = screen_runs.texts("/tmp/train.py")
 
 
 def took(name, ms, module="jit_train_step", program=4):
@@ -42,7 +42,7 @@ def profiled(path, *times, texts=(TEXTS,), **more):
     }
     log.say(ev.Profiled(instructions=list(times), **facts))
     log.end()
-    written.exited(run, 0, seconds=9.0)
+    handwritten_runs.exited(run, 0, seconds=9.0)
     return run
 
 
@@ -181,7 +181,7 @@ def test_json_has_the_lines_and_fits_the_schema(tmp_path):
     [profile] = document["profiles"]
     assert (profile["first_step"], profile["last_step"], profile["devices"]) == (3, 5, 2)
     assert profile["lines"][0]["source"]["line"] == 5 and profile["lines"][2]["source"] is None
-    other = runs_to_see.typical(tmp_path / "other")
+    other = screen_runs.typical(tmp_path / "other")
     assert json.loads("".join(json_report.pieces(load(other), other)))["profiles"] == []
 
 
@@ -190,12 +190,12 @@ def test_the_html_report_has_them_beside_the_source_and_its_costs(tmp_path):
     made = "".join(html.pieces(load(run), run))
     assert ">Measured operations</h2>" in made and "measured in a step</th>" in made
     assert '<td class="figure">20\N{NO-BREAK SPACE}ms</td>' in made
-    without = runs_to_see.typical(tmp_path / "other")
+    without = screen_runs.typical(tmp_path / "other")
     assert "easured" not in "".join(html.pieces(load(without), without)).partition("<main>")[2]
 
 
 def test_names_of_the_program_are_escaped(tmp_path):
-    hostile = runs_to_see.HOSTILE
+    hostile = screen_runs.HOSTILE
     run = profiled(tmp_path / "run", took(hostile, 3, module=hostile), file=hostile)
     shown = "\n".join(printed(load(run), everything=True))
     assert "evil" in shown and "\x1b" not in shown and "\u202e" not in shown

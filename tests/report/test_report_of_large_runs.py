@@ -7,7 +7,7 @@ from collections import Counter
 
 import msgspec
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.analysis import causes as explaining
 from jaxscope.analysis import keys as analysis

@@ -3,7 +3,7 @@
 import html
 
 import pytest
-import runs_to_see
+import screen_runs
 from test_html_report import MARKUP, Document, full_of_markup
 
 import jaxscope
@@ -20,7 +20,7 @@ def drawn(part):
 
 def test_a_function_a_program_an_array_and_a_sharding_are_drawn_and_printed(tmp_path, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # a notebook's kernel sets it; the text of an object has no colors
-    run = jaxscope.open_run(runs_to_see.typical(tmp_path / "run").path)
+    run = jaxscope.open_run(screen_runs.typical(tmp_path / "run").path)
     function, program = run.function("train_step"), run.program("train_step#2")
     array = run.array("batch['x']")
     assert function.record.compiled == 3 and program.compilation is run.numbered(function.record)[1][1]
@@ -48,7 +48,7 @@ def test_markup_in_the_name_of_a_part_is_text(tmp_path):
 
 @pytest.mark.parametrize("ask", ["function", "program", "array"])
 def test_a_part_that_is_none_is_an_error_with_similar_names(ask, tmp_path):
-    run = jaxscope.open_run(runs_to_see.typical(tmp_path / "run").path)
+    run = jaxscope.open_run(screen_runs.typical(tmp_path / "run").path)
     with pytest.raises(JaxscopeError) as caught:
         getattr(run, ask)("batch['z']")
     assert "batch['x']" in caught.value.hint if ask == "array" else "train_step" in caught.value.hint

@@ -8,9 +8,9 @@ import sys
 import types
 from types import SimpleNamespace
 
+import handwritten_runs
 import pytest
-import runs_to_see
-import written
+import screen_runs
 
 from jaxscope import cli
 from jaxscope.cli import run as cli_run
@@ -20,7 +20,7 @@ from jaxscope.report import scalars
 
 
 def test_each_step_with_a_compilation_has_a_row(tmp_path):
-    written.training(tmp_path / "train-1")
+    handwritten_runs.training(tmp_path / "train-1")
     rows = {r["step"]: r for r in open_run(tmp_path / "train-1").metrics()}
     assert (rows[2]["recompiles"], rows[2]["recompiles_by_cause"]) == (2, {"weak_type": 1, "new_function": 1})
     assert rows[376]["recompiles_by_cause"] == {"shape": 1} and rows[376]["compilations"] == 1
@@ -32,9 +32,9 @@ def test_each_step_with_a_compilation_has_a_row(tmp_path):
     assert times == sorted(times)
 
 
-@pytest.mark.parametrize("name", {**runs_to_see.ALL, **runs_to_see.ELSEWHERE})
+@pytest.mark.parametrize("name", {**screen_runs.ALL, **screen_runs.ELSEWHERE})
 def test_every_kind_of_run_has_rows_of_the_same_keys(name, tmp_path):
-    run = load({**runs_to_see.ALL, **runs_to_see.ELSEWHERE}[name](tmp_path / "run"))
+    run = load({**screen_runs.ALL, **screen_runs.ELSEWHERE}[name](tmp_path / "run"))
     rows = [json.loads(line) for line in scalars.lines(run)]
     assert all(row.keys() == set(scalars.Row.__struct_fields__) for row in rows)
     assert bool(rows) == bool(run.compilations) or name in ("failed", "degraded")
@@ -43,7 +43,7 @@ def test_every_kind_of_run_has_rows_of_the_same_keys(name, tmp_path):
 def test_the_report_command_writes_them_as_json_lines(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    written.training(tmp_path / "home" / "runs" / "train-1")
+    handwritten_runs.training(tmp_path / "home" / "runs" / "train-1")
     assert cli.command(["report", "--metrics"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert sum(r["recompiles"] for r in rows) == 14
@@ -60,7 +60,7 @@ def rows_of(path):
 @pytest.fixture
 def training(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return written.training(tmp_path / "train-1")
+    return handwritten_runs.training(tmp_path / "train-1")
 
 
 def test_a_csv_file_has_the_same_figures_with_a_column_for_each_cause(training, tmp_path):

@@ -4,7 +4,7 @@ import json
 
 import jsonschema
 import pytest
-from written import CWD, Log, function, key, leaf
+from handwritten_runs import CWD, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

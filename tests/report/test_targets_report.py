@@ -8,9 +8,9 @@ import re
 
 import msgspec
 import pytest
+from handwritten_runs import Log, function, key, leaf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from written import Log, function, key, leaf
 
 from jaxscope.analysis import machines, programs
 from jaxscope.log import reader, store

@@ -4,11 +4,11 @@ import io
 import re
 import threading
 
+import handwritten_runs
 import pytest
-import written
+from handwritten_runs import Log, function, key, leaf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from written import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
@@ -96,7 +96,7 @@ def plain(monkeypatch):
 
 @pytest.fixture
 def directory(tmp_path):
-    return written.training(tmp_path / "run")
+    return handwritten_runs.training(tmp_path / "run")
 
 
 def printed(run, directory=None, *, width=80, **more) -> str:
@@ -166,11 +166,11 @@ def test_a_function_is_shown_with_its_keys_one_below_the_other(directory):
 
 def test_two_keys_are_both(tmp_path):
     run = store.create(tmp_path / "run")
-    log = written.Log(run)
-    step = written.function("step")
+    log = handwritten_runs.Log(run)
+    step = handwritten_runs.function("step")
     log.say(step)
     for n in (8, 7):
-        log.compiled(step, written.key(written.leaf("x", n), written.leaf("y", 4)))
+        log.compiled(step, handwritten_runs.key(handwritten_runs.leaf("x", n), handwritten_runs.leaf("y", 4)))
     log.end()
     assert "Same in both keys" in one(load(run), "step")
 
@@ -201,7 +201,7 @@ def test_what_was_being_compiled_when_it_died_is_reported_first(tmp_path):
     log.phase(call, "trace", 0.2)
     log.say(ev.PhaseBegan(call=call, phase="compile"))
     log.say(ev.Step(index=1), after=12.5)
-    written.exited(run, None, signal=9, seconds=12.7)
+    handwritten_runs.exited(run, None, signal=9, seconds=12.7)
     text = printed(load(run), run)
     assert "12.7 s of 12.7 s (100 %)" in text and "ended by SIGKILL" in text
     assert "Unfinished when it ended: compiling train_step #1 for 12.5 s  (train.py:140)" in text
@@ -216,12 +216,12 @@ def test_a_run_that_is_still_going_on_says_so(tmp_path):
 
 def test_a_run_without_anything_says_what_may_be_the_matter(tmp_path):
     run = store.create(tmp_path / "run", argv=["x.py"])
-    written.exited(run, 0)
+    handwritten_runs.exited(run, 0)
     text = printed(load(run), run)
     assert "Nothing was compiled" in text and "did the program import jax?" in text
     assert "exit code 0" in text
     run = store.create(tmp_path / "failed", argv=["x.py"])
-    written.exited(run, 1)
+    handwritten_runs.exited(run, 1)
     assert "did the program fail before it imported jax?" in " ".join(printed(load(run), run).split())
 
 
@@ -404,7 +404,7 @@ def test_in_a_notebook_a_report_is_one_output(directory, monkeypatch, colored):
 
     class Frontend(io.StringIO):
         def write(self, text):
-            written.append(text)
+            handwritten_runs.append(text)
             return len(text)
 
         def isatty(self):

@@ -3,11 +3,11 @@
 import json
 from collections import defaultdict
 
+import handwritten_runs
 import jsonschema
 import msgspec
 import pytest
-import runs_to_see
-import written
+import screen_runs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +18,7 @@ from jaxscope.report.timeline import Recorded, Slice
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
 
-RUNS = {**runs_to_see.ALL, **runs_to_see.ELSEWHERE, "training": written.training}
+RUNS = {**screen_runs.ALL, **screen_runs.ELSEWHERE, "training": handwritten_runs.training}
 NUMBER, TEXT, WHOLE = {"type": "number"}, {"type": "string"}, {"type": "integer", "minimum": 0}
 COMMON = {"name": TEXT, "pid": WHOLE, "tid": WHOLE, "ts": NUMBER, "args": {"type": "object"}}
 
@@ -92,7 +92,7 @@ def names(events, category):
 
 
 def test_phases_have_their_times_and_the_cause_of_a_recompile(tmp_path):
-    directory = written.training(tmp_path / "train-1")
+    directory = handwritten_runs.training(tmp_path / "train-1")
     events = read(Recorded(load(directory), directory))
     assert names(events, "trace").count("trace train_step") == 4
     compiles = [e for e in events if e.get("cat") == "compile" and "train_step" in e["name"]]
@@ -110,22 +110,22 @@ def test_phases_have_their_times_and_the_cause_of_a_recompile(tmp_path):
 
 def test_steps_waits_and_live_arrays_have_tracks_of_their_own(tmp_path):
     run = store.create(tmp_path / "run", name="run", argv=["train.py"])
-    log = written.Log(run)
+    log = handwritten_runs.Log(run)
     log.backend(8)
     for step, at in ((1, 1.0), (2, 2.0), (12, 5.0)):
         log.now = at
         log.say(ev.Step(index=step))
-    line = Frame(f"{written.CWD}/train.py", 9, "main")
+    line = Frame(f"{handwritten_runs.CWD}/train.py", 9, "main")
     for count, spent, at in ((1, 0.5, 6.0), (11, 2.5, 9.0)):
         log.now = at
         last = log._t()
         log.say(
             ev.Transferred(
                 direction="device_to_host", via="float", site=line, count=count, seconds=spent, waits=count,
-                first_ns=written.T0 + 5_500_000_000, last_ns=last,
+                first_ns=handwritten_runs.T0 + 5_500_000_000, last_ns=last,
             )
         )  # fmt: skip
-    look = runs_to_see.arrays(2, 3)
+    look = screen_runs.arrays(2, 3)
     log.say(msgspec.structs.replace(look, groups=look.groups[:1], count=1))
     log.end()
     events = read(Recorded(load(run), run))
@@ -142,11 +142,11 @@ def test_the_ranks_of_a_job_are_processes_on_one_clock(tmp_path):
     parts = []
     for rank, at in ((0, 0.0), (1, 2.0)):
         run = store.create(tmp_path / str(rank), name="job", argv=["train.py"])
-        log = written.Log(run, at=at)
+        log = handwritten_runs.Log(run, at=at)
         log.backend(1)
-        f = written.function("train_step")
+        f = handwritten_runs.function("train_step")
         log.say(f)
-        log.compiled(f, written.key(written.leaf("x", 3)), (1.0, 1.0, 1.0))
+        log.compiled(f, handwritten_runs.key(handwritten_runs.leaf("x", 3)), (1.0, 1.0, 1.0))
         log.end()
         parts.append(Recorded(load(run), run, rank))
     events = read(*parts)
@@ -171,7 +171,7 @@ def test_dump_writes_a_timeline(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    written.training(tmp_path / "home" / "runs" / "train-1")
+    handwritten_runs.training(tmp_path / "home" / "runs" / "train-1")
     assert cli.command(["dump", "--perfetto", "run.json"]) == 0
     assert capsys.readouterr().out == "run.json\n"
     assert json.loads((tmp_path / "run.json").read_text())["displayTimeUnit"] == "ms"

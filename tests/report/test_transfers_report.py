@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from written import Log, copied, function, key, leaf
+from handwritten_runs import Log, copied, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

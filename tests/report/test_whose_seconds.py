@@ -4,7 +4,7 @@ import hashlib
 import io
 
 import pytest
-from written import Log, exited, function, key, leaf
+from handwritten_runs import Log, exited, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

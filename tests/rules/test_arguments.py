@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from written import Log, function, key, leaf, static
+from handwritten_runs import Log, function, key, leaf, static
 
 from jaxscope.log import store
 from jaxscope.model import observed_sizes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import handwritten_runs
 import pytest
-import written
-from written import Log
+from handwritten_runs import Log
 
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
@@ -21,7 +21,7 @@ from jaxscope.schema.keys import Frame, Sharding
 MIB = 1 << 20
 EIGHT = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
 SPECS = ["P()", "P(None, 'tp')", "P('tp', None)", "P('dp',)", "P('dp', 'tp')"]
-LINE = Frame(f"{written.CWD}/train.py", 30, "main")
+LINE = Frame(f"{handwritten_runs.CWD}/train.py", 30, "main")
 
 
 def named(spec, axes):

@@ -4,7 +4,7 @@ import hashlib
 import io
 
 import pytest
-from written import CWD, Log, copied, function, key, leaf
+from handwritten_runs import CWD, Log, copied, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model import sources

@@ -5,7 +5,7 @@ import io
 from pathlib import Path
 
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

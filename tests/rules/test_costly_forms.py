@@ -1,7 +1,7 @@
 """JX211: how many operations another form has to save."""
 
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

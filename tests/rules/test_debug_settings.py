@@ -1,7 +1,7 @@
 """JX609: settings of JAX for debugging that are left on."""
 
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model import sources

@@ -1,7 +1,7 @@
 """When computing in float64 is a finding."""
 
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

@@ -1,7 +1,7 @@
 """Calls that miss JAX's fast path: the first of each kind of argument are no news, for each function object."""
 
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

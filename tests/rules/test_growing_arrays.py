@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import handwritten_runs
 import pytest
-import written
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model import sources
@@ -17,7 +17,7 @@ from jaxscope.schema.arrays import ArrayGroup, Holder
 from jaxscope.schema.keys import Frame
 
 KIB = 1 << 10
-LINE = Frame(f"{written.CWD}/train.py", 30, "main")
+LINE = Frame(f"{handwritten_runs.CWD}/train.py", 30, "main")
 COUNTS = (10, 20, 30, 40, 50, 60)
 
 

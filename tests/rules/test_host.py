@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import handwritten_runs
 import pytest
-import written
-from written import ONE_CPU, TWO_CPU, Log, copied, function, key, leaf
+from handwritten_runs import ONE_CPU, TWO_CPU, Log, copied, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model import sources
@@ -47,7 +47,7 @@ def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
 
 def test_the_kinds_of_copies_of_one_line_are_one_figure(log):
     log.say(ev.Step(index=200))
-    printed = {"text": 'f"{loss} {params}"', "last_ns": written.T0 + 2 * S}
+    printed = {"text": 'f"{loss} {params}"', "last_ns": handwritten_runs.T0 + 2 * S}
     log.say(copied(via="format", seconds=0.2, checks=20, **printed))
     log.say(copied(via="print", seconds=1.0, count=1600, steps=200, last_step=200, checks=160, **printed))
     [f] = found(log, "JX601")
@@ -74,7 +74,7 @@ def test_a_device_that_had_no_work_after_each_wait_may_have_waited_for_the_host(
 
 def test_the_first_wait_ends_before_the_time_that_shares_are_of(log):
     log.say(ev.Step(index=200))
-    log.say(copied(count=1, steps=1, seconds=0.5, last_ns=written.T0))
+    log.say(copied(count=1, steps=1, seconds=0.5, last_ns=handwritten_runs.T0))
     log.say(copied(seconds=1.3, checks=9))
     [f] = found(log, "JX601")
     assert "waited for 40% of the time" in words.evidence(f.evidence[0])
@@ -108,8 +108,8 @@ def test_what_other_lines_wait_is_not_saved_by_a_change_of_one(log):
             41,
             seconds=0.4,
             text="float(after)",
-            first_ns=written.T0 + int(2e9),
-            last_ns=written.T0 + int(4e9),
+            first_ns=handwritten_runs.T0 + int(2e9),
+            last_ns=handwritten_runs.T0 + int(4e9),
         )
     )
     first, *_ = (f for f in found(log, "JX601") if f.source.line == 31)

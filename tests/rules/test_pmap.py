@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from written import ONE_CPU, Log, function, key, leaf
+from handwritten_runs import ONE_CPU, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

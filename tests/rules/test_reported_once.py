@@ -1,7 +1,7 @@
 """A problem of the program that ran and of the same program for targets is one finding that names both."""
 
 import pytest
-from aimed_runs import EVAL, STEP, Aimed, text
+from target_runs import EVAL, STEP, Aimed, text
 
 from jaxscope.model.load import load
 from jaxscope.present import findings as words

@@ -1,7 +1,7 @@
 """An odd batch is one finding, whatever it passes through."""
 
 import pytest
-from written import Log, function, key, leaf, static
+from handwritten_runs import Log, function, key, leaf, static
 
 from jaxscope.check import budgets, gate
 from jaxscope.check.limits import Limits
@@ -114,7 +114,7 @@ def test_another_size_or_another_step_is_another_cause(log):
 
 
 def test_a_static_value_of_the_users_that_follows_a_size_keeps_its_own_finding(log):
-    from written import static
+    from handwritten_runs import static
 
     for rows, step in ((64, 1), (40, 16)):
         log.compiled(STEP, x(rows), step=step)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import handwritten_runs
 import pytest
-import written
-from written import Log
+from handwritten_runs import Log
 
 from jaxscope.log import store
 from jaxscope.model.load import load
@@ -14,7 +14,7 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.keys import OutLeaf, Sharding
 
 MESH = (("data", 8, "Auto"),)
-STEP = written.function("train_step")
+STEP = handwritten_runs.function("train_step")
 
 
 def named(spec):
@@ -22,7 +22,7 @@ def named(spec):
 
 
 SPLIT, WHOLE = named("P('data',)"), named("P()")
-TABLE = [written.ONE_CPU, SPLIT, WHOLE]
+TABLE = [handwritten_runs.ONE_CPU, SPLIT, WHOLE]
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def found(tmp_path):
             log.say(ev.Watched(function=STEP.function))
             log.say(ev.Called(function=STEP.function, count=calls))
         if before is not None:
-            log.compiled(STEP, written.key(*before, shardings=TABLE))
-        call = log.missed(STEP, written.key(*leaves, shardings=TABLE))
+            log.compiled(STEP, handwritten_runs.key(*before, shardings=TABLE))
+        call = log.missed(STEP, handwritten_runs.key(*leaves, shardings=TABLE))
         log.phase(call, "trace", 0.1, out=[OutLeaf(path, shape, "float32") for path, shape, _, _ in results])
         log.phase(call, "lower", 0.1, asked=TABLE, asked_in=[None] * len(leaves), asked_out=[a for _, _, a, _ in results])  # fmt: skip
         log.phase(
@@ -75,7 +75,7 @@ def test_results_as_requested_are_no_finding(found):
     assert found("JX503", results=[("[0]", (16, 4), 1, 1), ("[1]", (16, 4), None, 2)]) == []
 
 
-LARGE = written.leaf("table", 512, 1024)
+LARGE = handwritten_runs.leaf("table", 512, 1024)
 
 
 def test_a_large_argument_from_one_device_is_moved(found):
@@ -89,9 +89,9 @@ def test_a_large_argument_from_one_device_is_moved(found):
 @pytest.mark.parametrize(
     ("leaf", "takes", "calls"),
     [
-        (written.leaf("x", 4, 4), 2, None),  # small
-        (written.leaf("x", 512, 1024, sharding=1), 1, None),  # where it is taken
-        (written.leaf("x", 512, 1024, type="numpy.ndarray", sharding=None), 2, None),  # of the host
+        (handwritten_runs.leaf("x", 4, 4), 2, None),  # small
+        (handwritten_runs.leaf("x", 512, 1024, sharding=1), 1, None),  # where it is taken
+        (handwritten_runs.leaf("x", 512, 1024, type="numpy.ndarray", sharding=None), 2, None),  # of the host
         (LARGE, 2, 1),  # once
     ],
 )
@@ -101,5 +101,5 @@ def test_what_costs_nothing_again_is_no_finding(leaf, takes, calls, found):
 
 @pytest.mark.parametrize(("sharding", "reported"), [(0, True), (2, False)])
 def test_an_argument_that_recompiled_as_it_was_elsewhere_is_one_finding(sharding, reported, found):
-    earlier = [written.leaf("table", 512, 1024, sharding=sharding)]
+    earlier = [handwritten_runs.leaf("table", 512, 1024, sharding=sharding)]
     assert bool(found("JX508", [LARGE], [2], before=earlier)) == reported

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from written import Log, function, key, leaf, static
+from handwritten_runs import Log, function, key, leaf, static
 
 from jaxscope.log import store
 from jaxscope.model.load import load

@@ -1,7 +1,7 @@
 """JX605, JX606 and JX608: what the main thread does in a loop, and what is not said of it."""
 
 import pytest
-from written import Log, copied, function, key, leaf
+from handwritten_runs import Log, copied, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

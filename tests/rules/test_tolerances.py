@@ -1,7 +1,7 @@
 """JX305: a relative tolerance that float32 does not resolve."""
 
 import pytest
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load

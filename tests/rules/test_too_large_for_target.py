@@ -1,7 +1,7 @@
 """Programs that do not fit into a target: figures, the largest buffers and the fix; no compiler needed."""
 
 import pytest
-from aimed_runs import EARLY, GIB, STEP, Aimed
+from target_runs import EARLY, GIB, STEP, Aimed
 
 from jaxscope.model.load import load
 from jaxscope.present import findings as words

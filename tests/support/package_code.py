@@ -6,7 +6,7 @@ import ast
 import functools
 from collections.abc import Iterator
 
-from places import TESTS
+from folders import TESTS
 
 PACKAGE = TESTS.parent / "jaxscope"
 

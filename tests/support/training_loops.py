@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from places import PROGRAMS
+from folders import PROGRAMS
 from recordings import Recorded
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import runs_to_see
+import screen_runs
 import textual.app
 import textual.pilot
-from seen import idle
+from screens import idle
 
 from jaxscope.model import sources
 from jaxscope.tui import feed
@@ -28,7 +28,7 @@ def made(tmp_path, monkeypatch):
     """``made(name)``: the run of that name; where it has a source, in the directory of that."""
 
     def make(name: str):
-        directory = {**runs_to_see.ALL, **runs_to_see.ELSEWHERE}[name](tmp_path / "run")
+        directory = {**screen_runs.ALL, **screen_runs.ELSEWHERE}[name](tmp_path / "run")
         source = directory.path / "src"
         monkeypatch.chdir(source if source.exists() else tmp_path)
         monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))
@@ -38,7 +38,7 @@ def made(tmp_path, monkeypatch):
     return make
 
 
-@pytest.fixture(params=list(runs_to_see.ALL))
+@pytest.fixture(params=list(screen_runs.ALL))
 def every_run(request, made):
     """(name, directory) of each."""
     return request.param, made(request.param)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-import runs_to_see
+import screen_runs
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -146,7 +146,7 @@ def test_growth_is_drawn_from_nothing_to_the_most():
 
 
 def test_a_list_that_grows_is_marked_and_says_its_pace(tmp_path):
-    run = load(runs_to_see.typical(tmp_path / "run"))
+    run = load(screen_runs.typical(tmp_path / "run"))
     snapshots = arrays.Snapshots()
     assert snapshots.update(run) and not snapshots.update(run)
     at = snapshots.default(running=False)

@@ -6,10 +6,10 @@ import itertools
 import os
 import types
 
+import handwritten_runs
 import msgspec
 import pytest
-import runs_to_see
-import written
+import screen_runs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -196,7 +196,7 @@ def test_the_timeline_has_a_column_for_every_part_of_the_run(typical):
 
 
 def test_each_tick_of_the_timeline_names_the_compilation_that_begins_there(tmp_path):
-    run = load(runs_to_see.failed(tmp_path / "run"))
+    run = load(screen_runs.failed(tmp_path / "run"))
     [lane] = timeline.lanes(run)
     first, second = timeline.compilations(lane)
     under = [lanes.under(run, lane, lanes.Axis(9.0), 9, at) for at in range(9)]
@@ -218,7 +218,7 @@ def test_a_number_on_the_timeline_stands_for_several_compilations(typical):
 
 
 def test_a_failed_compilation_is_on_the_timeline(tmp_path):
-    run = load(runs_to_see.failed(tmp_path / "run"))
+    run = load(screen_runs.failed(tmp_path / "run"))
     bar = "".join(p[0] for p in lanes.bar(timeline.lanes(run)[0], lanes.Axis(9.0), 9))
     assert bar == "·░█│████·", "two tries, the second begins with a tick"
 
@@ -233,7 +233,7 @@ def test_times_of_a_damaged_log_are_drawn_at_the_edge_of_the_timeline(typical, n
 
 
 def test_a_dead_program_says_what_it_died_of_first(tmp_path):
-    directory = runs_to_see.failed(tmp_path / "run")
+    directory = screen_runs.failed(tmp_path / "run")
     lines = directory.output.read_text().splitlines()
     said = death.why(load(directory), lines, Places(load(directory)))
     assert "RESOURCE_EXHAUSTED" in plain(said[0])
@@ -242,7 +242,7 @@ def test_a_dead_program_says_what_it_died_of_first(tmp_path):
 
 def test_a_program_that_read_its_input_behind_the_view_is_to_be_run_without_it(tmp_path):
     run = store.create(tmp_path / "asks")
-    written.exited(run, 1)
+    handwritten_runs.exited(run, 1)
     lines = [
         "Traceback (most recent call last):",
         '  File "a.py", line 1',
@@ -257,7 +257,7 @@ def test_a_program_that_ended_well_has_not_died(typical):
 
 
 def test_what_compiles_now_and_for_how_long(tmp_path):
-    run = load(runs_to_see.running(tmp_path / "run"))
+    run = load(screen_runs.running(tmp_path / "run"))
     assert plain(overview.now(run, Places(run), running=True)).startswith(
         "In progress: compiling train_step #1 for "
     )
@@ -273,7 +273,7 @@ def test_the_changed_part_of_a_key_comes_first(typical):
 
 
 def test_unknown_counts_are_not_zero(tmp_path):
-    run = load(runs_to_see.degraded(tmp_path / "run"))
+    run = load(screen_runs.degraded(tmp_path / "run"))
     f = next(iter(run.functions.values()))
     cells = {c.title: plain(c.cell(f, 20)) for c in functions.function_columns(run, set(), Places(run))}
     assert "calls" not in cells, "no function's calls were counted: the column is left out"
@@ -290,7 +290,7 @@ def test_the_header_fits_where_it_must(every_run):
 
 
 def test_lines_lead_to_operations_and_back():
-    found = links.of_texts(*(runs_to_see.texts("/u/train.py")[stage] for stage in ("hlo", "stablehlo")))
+    found = links.of_texts(*(screen_runs.texts("/u/train.py")[stage] for stage in ("hlo", "stablehlo")))
     assert found.stablehlo.lines()["/u/train.py", 6] == [3]
     assert found.hlo.places[17] == [("/u/train.py", 6)]
     assert found.hlo.names[18] == "all-reduce.1"
@@ -315,11 +315,11 @@ def test_a_column_without_a_width_takes_what_is_left():
 
 def dying(path, output, code=1, *events):
     run = store.create(path, name="dies", argv=["train.py"])
-    log = written.Log(run)
+    log = handwritten_runs.Log(run)
     for event in events:
         log.say(event)
     log.end()
-    written.exited(run, code)
+    handwritten_runs.exited(run, code)
     loaded = load(run)
     return [plain(line) for line in death.why(loaded, output, Places(loaded))]
 
@@ -347,17 +347,17 @@ def test_an_error_that_was_survived_is_not_what_a_program_died_of(tmp_path):
 
 def test_a_death_by_a_deleted_array_names_who_had_been_given_it(tmp_path):
     run = store.create(tmp_path / "run", name="dies", argv=["train.py"])
-    log = written.Log(run)
-    step = written.function("train_step")
+    log = handwritten_runs.Log(run)
+    step = handwritten_runs.function("train_step")
     log.say(step)
-    call = log.missed(step, written.key(written.leaf("state", 4, 4)))
+    call = log.missed(step, handwritten_runs.key(handwritten_runs.leaf("state", 4, 4)))
     log.phase(call, "lower", 0.1, program="p", donated=["state"])
-    site = Frame(f"{written.CWD}/train.py", 7, "main")
+    site = Frame(f"{handwritten_runs.CWD}/train.py", 7, "main")
     log.say(
         ev.Died(error="RuntimeError", message="Array has been deleted with shape=float32[4,4].", stack=[site])
     )
     log.end()
-    written.exited(run, 1)
+    handwritten_runs.exited(run, 1)
     loaded = load(run)
     said = [plain(line) for line in death.why(loaded, [], Places(loaded))]
     assert said[0] == "✖ Uncaught RuntimeError: Array has been deleted with shape=float32[4,4]."
@@ -366,7 +366,7 @@ def test_a_death_by_a_deleted_array_names_who_had_been_given_it(tmp_path):
 
 
 def test_want_of_memory_comes_with_what_was_requested_and_what_was_alive(tmp_path):
-    run = load(runs_to_see.failed(tmp_path / "run"))
+    run = load(screen_runs.failed(tmp_path / "run"))
     said = [plain(line) for line in death.why(run, [], Places(run))]
     assert "RESOURCE_EXHAUSTED: Out of memory" in said[0]
     assert any("needs on each device: arguments" in line for line in said)
@@ -379,7 +379,7 @@ def test_want_of_memory_comes_with_what_was_requested_and_what_was_alive(tmp_pat
 
 
 def test_want_of_memory_is_reported_in_four_lines_where_there_is_little_room(tmp_path):
-    run = load(runs_to_see.failed(tmp_path / "run"))
+    run = load(screen_runs.failed(tmp_path / "run"))
     said = [plain(line) for line in death.why(run, [], Places(run), brief=True)]
     assert len(said) == 4
     for line, part in zip(
@@ -391,10 +391,10 @@ def test_want_of_memory_is_reported_in_four_lines_where_there_is_little_room(tmp
 def waiting(path, *lines):
     """A run whose lines (number, text, times, seconds) copied to the host."""
     run = store.create(path, name="waits", argv=["train.py"])
-    log = written.Log(run)
+    log = handwritten_runs.Log(run)
     log.now = 10.0
     for number, text, times, seconds in lines:
-        site = Frame(f"{written.CWD}/train.py", number, "main")
+        site = Frame(f"{handwritten_runs.CWD}/train.py", number, "main")
         log.say(ev.Transferred(direction="device_to_host", via="float", site=site, text=text, count=times, seconds=seconds))  # fmt: skip
     log.end()
     return load(run)
@@ -414,16 +414,18 @@ def test_the_overview_says_how_long_the_program_waited_for_values_and_where_most
 @pytest.mark.parametrize("counted", ["by marks", "by calls"])
 def test_steps_are_shown_however_the_program_counts_them(tmp_path, counted):
     run = store.create(tmp_path / "run")
-    log = written.Log(run)
-    step = written.function("train_step")
+    log = handwritten_runs.Log(run)
+    step = handwritten_runs.function("train_step")
     log.say(step)
     if counted == "by calls":
         log.say(ev.Watched(function=step.function, step=True))
         log.say(ev.Called(function=step.function, count=1))
-    log.compiled(step, written.key(written.leaf("x", 32)), step=None if counted == "by marks" else 1)
+    log.compiled(
+        step, handwritten_runs.key(handwritten_runs.leaf("x", 32)), step=None if counted == "by marks" else 1
+    )
     if counted == "by marks":
         log.say(ev.Step(index=10))
-    log.compiled(step, written.key(written.leaf("x", 31)), step=11)
+    log.compiled(step, handwritten_runs.key(handwritten_runs.leaf("x", 31)), step=11)
     log.say(ev.Step(index=40) if counted == "by marks" else ev.Called(function=step.function, count=40))
     log.end()
     found = load(run)
@@ -442,8 +444,8 @@ def test_the_overview_is_silent_where_nothing_worth_a_word_was_waited_for(tmp_pa
 
 def test_the_overview_is_silent_where_a_damaged_log_gives_a_negative_time(tmp_path):
     run = store.create(tmp_path / "run")
-    written.Log(run)
-    written.exited(run, seconds=-5.0)
+    handwritten_runs.Log(run)
+    handwritten_runs.exited(run, seconds=-5.0)
     found = load(run)
     assert found.seconds == 0.0 and overview.waited(found, Places(found)) == []
 
@@ -491,7 +493,7 @@ def test_a_page_of_differences_has_the_colors_of_before_and_after():
 
 
 def test_fusions_come_by_what_they_move():
-    found = texts.analyze(runs_to_see.texts("train.py")["hlo"], None)
+    found = texts.analyze(screen_runs.texts("train.py")["hlo"], None)
     [fusion] = program.fusions(found)
     cells = {c.title: plain(c.cell(fusion, 60)) for c in program.fusion_columns(Places(Run()))}
     assert cells == {"fusion": "fusion.1", "kind": "loop", "runs": "1x", "moves": "256 B", "line": "train.py:6", "holds": "multiply"}  # fmt: skip
@@ -512,7 +514,7 @@ def test_a_mesh_is_drawn_with_the_bytes_over_its_axes():
     from jaxscope.model.records import Program
     from jaxscope.tui.rows import collectives
 
-    text = runs_to_see.HLO.replace("replica_groups=[1,8]<=[8]", "replica_groups={{0,1},{2,3},{4,5},{6,7}}")
+    text = screen_runs.HLO.replace("replica_groups=[1,8]<=[8]", "replica_groups={{0,1},{2,3},{4,5},{6,7}}")
     texts = {"p": Texts(compiled.analyze(text, mesh=[("data", 4), ("model", 2)]), None)}
     [row] = collectives.rows({"p": Program("p")}, texts)
     drawn = [
@@ -538,7 +540,7 @@ def test_a_mesh_shows_the_axis_of_which_groups_have_only_a_part():
     from jaxscope.model.records import Program
     from jaxscope.tui.rows import collectives
 
-    text = runs_to_see.HLO.replace("replica_groups=[1,8]<=[8]", "replica_groups={{0,3},{1,2},{4,7},{5,6}}")
+    text = screen_runs.HLO.replace("replica_groups=[1,8]<=[8]", "replica_groups={{0,3},{1,2},{4,7},{5,6}}")
     texts = {"p": Texts(compiled.analyze(text, mesh=[("data", 8)]), None)}
     [row] = collectives.rows({"p": Program("p")}, texts)
     drawn = [plain(line) for line in collectives.mesh(row, texts, 60)]
@@ -571,7 +573,7 @@ def test_the_cost_of_a_finding_may_grow_only_while_the_program_runs():
 
 
 def test_the_header_says_whose_recompiles_there_are_none_of_if_it_has_room(tmp_path):
-    run = load(runs_to_see.running(tmp_path / "run"))
+    run = load(screen_runs.running(tmp_path / "run"))
     wide, narrow = (
         plain(chrome.header(run, RunDir(tmp_path), "running", paused=False, width=n)) for n in (120, 50)
     )

@@ -13,10 +13,10 @@ import re
 from pathlib import Path
 
 import pytest
-import runs_to_see
+import screen_runs
 import zstandard
 from rich.color import ColorSystem
-from seen import screen, segments, settled, svg
+from screens import screen, segments, settled, svg
 
 from jaxscope.tui.actions import VIEWS
 from jaxscope.tui.app import App
@@ -104,7 +104,7 @@ def test_the_ranks_of_a_job_look_as_they_did(size, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("JAXSCOPE_HOME", raising=False)
     looks = {"groups": ["R"], "second": ["down"], "rank": ["enter"], "back": ["escape"], "figures": ["tab"]}
-    _look(runs_to_see.of_ranks(tmp_path / ".jaxscope" / "runs" / "train"), "ranks", size, looks, tmp_path)
+    _look(screen_runs.of_ranks(tmp_path / ".jaxscope" / "runs" / "train"), "ranks", size, looks, tmp_path)
 
 
 def _look(directory, name, size, looks, aside):
@@ -162,10 +162,10 @@ def test_nothing_from_the_program_reaches_the_terminal_raw(tmp_path, monkeypatch
     """What Textual writes to the terminal holds none of the program's control characters."""
     import io
 
-    import runs_to_see
+    import screen_runs
     from rich.console import Console
 
-    directory = runs_to_see.hostile(tmp_path / "run")
+    directory = screen_runs.hostile(tmp_path / "run")
 
     async def strips() -> str:
         app = App(directory)

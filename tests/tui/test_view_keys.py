@@ -10,10 +10,10 @@ import re
 import time
 from pathlib import Path
 
+import handwritten_runs
 import pytest
-import runs_to_see
-import written
-from seen import screen, settled, until
+import screen_runs
+from screens import screen, settled, until
 from textual import events
 from textual.css import stylesheet
 from textual.css.stylesheet import Stylesheet
@@ -52,16 +52,19 @@ async def press(pilot, *keys):
 
 def test_counts_of_functions_and_programs_agree_on_all_screens(tmp_path):
     run = store.create(tmp_path / "run")
-    log = written.Log(run)
+    log = handwritten_runs.Log(run)
     log.backend(1)
-    own, other = written.function("train_step"), written.function("add", None, None, eager=True)
-    takes = written.key(written.leaf("x", 4))
+    own, other = (
+        handwritten_runs.function("train_step"),
+        handwritten_runs.function("add", None, None, eager=True),
+    )
+    takes = handwritten_runs.key(handwritten_runs.leaf("x", 4))
     hlo = "HloModule jit_f\n\nENTRY %main (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4]{0} parameter(0)\n}\n"
     for seen, program, texts in ((own, "p0", {"hlo": hlo}), (other, "p1", None)):
         log.say(seen)
         log.compiled(seen, takes, program=program, texts=texts)
     log.end()
-    written.exited(run)
+    handwritten_runs.exited(run)
 
     async def steps(pilot, app):
         assert "  no recompiles of your function  2 programs" in screen(app)
@@ -258,7 +261,7 @@ def test_a_star_keeps_a_function_at_the_top_and_the_cursor_stays_on_it(typical):
 
 
 def test_moving_by_lines_pages_and_to_the_ends(tmp_path):
-    directory = runs_to_see.typical(tmp_path / "run")
+    directory = screen_runs.typical(tmp_path / "run")
     (directory.path / "output.log").write_text("".join(f"line {n} {'x' * 200}\n" for n in range(1, 301)))
 
     async def steps(pilot, app):
@@ -479,17 +482,17 @@ def test_the_overview_opens_with_the_source_lines_before_any_key(typical, size):
 @pytest.mark.parametrize("size", [(120, 40), (160, 48)], ids=["120x40", "160x48"])
 def test_the_overview_of_a_run_without_findings_shows_time_and_memory(tmp_path, size):
     run = store.create(tmp_path / "run")
-    log = written.Log(run)
+    log = handwritten_runs.Log(run)
     log.backend(1)
-    own = written.function("train_step")
+    own = handwritten_runs.function("train_step")
     log.say(own)
-    log.compiled(own, written.key(written.leaf("x", 4)), program="p0")
+    log.compiled(own, handwritten_runs.key(handwritten_runs.leaf("x", 4)), program="p0")
     log.say(ev.LineTimes(seconds=10.0, lines=[LineTime(PYTHON, [Frame("train.py", 7, "augment")], 6.3, 120)]))
     groups = [ArrayGroup("params", 2, (256, 256), "float32", 524_288, 524_288, None, None, None, None)]
     log.say(ev.ArraysSeen(why="time", count=2, groups=groups))
     log.say(ev.ArraysSeen(why="exit", count=0, groups=[]))
     log.end()
-    written.exited(run)
+    handwritten_runs.exited(run)
 
     async def steps(pilot, app):
         seen = screen(app)
@@ -653,7 +656,7 @@ def test_q_leaves_a_run_that_is_over(typical):
 
 @pytest.mark.parametrize(("answer", "result"), [("d", "detach"), ("s", "stop"), ("escape", None)])
 def test_q_asks_before_it_leaves_a_program_that_runs(tmp_path, answer, result):
-    directory = runs_to_see.running(tmp_path / "run")
+    directory = screen_runs.running(tmp_path / "run")
 
     async def steps(pilot, app):
         assert app.feed.running
@@ -680,7 +683,7 @@ def test_ctrl_c_leaves_a_run_that_is_over_also_out_of_a_dialog_or_a_search(typic
 
 @pytest.mark.parametrize("before", [[], ["e"], ["slash", "x"]], ids=["screen", "dialog", "search"])
 def test_ctrl_c_asks_once_before_it_leaves_a_program_that_runs(tmp_path, before):
-    directory = runs_to_see.running(tmp_path / "run")
+    directory = screen_runs.running(tmp_path / "run")
 
     async def steps(pilot, app):
         await pilot.press(*before, "ctrl+c", "ctrl+c")
@@ -720,7 +723,7 @@ def test_what_is_typed_after_leaving_is_ignored(typical, keys):
 
 @pytest.mark.parametrize("ahead", ["e", "?", "d", "q"])
 def test_the_first_answer_to_whether_to_stop_holds_whatever_is_typed_after_it(tmp_path, ahead):
-    directory = runs_to_see.running(tmp_path / "run")
+    directory = screen_runs.running(tmp_path / "run")
 
     async def steps(pilot, app):
         at_once(app, "q", "s", {"?": "question_mark"}.get(ahead, ahead), "d", "e")
@@ -749,7 +752,7 @@ def test_q_asks_about_a_program_that_was_just_started_and_has_printed_nothing_ye
 
 
 def test_q_does_not_ask_about_a_program_that_somebody_else_started(tmp_path):
-    directory = runs_to_see.running(tmp_path / "run")
+    directory = screen_runs.running(tmp_path / "run")
 
     async def steps(pilot, app):
         await pilot.press("q")
@@ -813,7 +816,7 @@ def test_earlier_and_later_looks_at_the_arrays(typical):
 def test_an_array_leads_to_the_call_that_takes_it(tmp_path, monkeypatch):
     import msgspec
 
-    directory = runs_to_see.typical(tmp_path / "run")
+    directory = screen_runs.typical(tmp_path / "run")
     monkeypatch.chdir(directory.path / "src")
     log = next((directory.path / "events").glob("1000*.jsonl"))
     log.write_text(log.read_text().replace("batch['x']", "x"))
@@ -895,7 +898,7 @@ def test_the_machines_stand_side_by_side_and_enter_takes_one(made):
         await press(pilot, "4", "T")
         seen = screen(app)
         assert "train_step #2 for each target" in seen or "train_step #1 for each target" in seen
-        assert [s.machine.name for s in app.screen.table.items] == [None, *runs_to_see.OUTCOMES, "v5e:4x4"]
+        assert [s.machine.name for s in app.screen.table.items] == [None, *screen_runs.OUTCOMES, "v5e:4x4"]
         await press(pilot, *"h100", "enter")
         assert app.machine == "h100:8" and "for h100:8" in screen(app)
 
@@ -932,8 +935,8 @@ def test_of_a_run_of_one_machine_it_is_reported_how_to_have_others(typical):
 
 def test_what_a_machine_makes_of_it_appears_as_its_compiler_is_done(made):
     directory = made("elsewhere")
-    compiler = runs_to_see.Compiler(directory)
-    blob, size = directory.put_text(runs_to_see.texts("train.py")["hlo"])
+    compiler = screen_runs.Compiler(directory)
+    blob, size = directory.put_text(screen_runs.texts("train.py")["hlo"])
 
     async def steps(pilot, app):
         await press(pilot, "3", "comma", "t", "t")
@@ -978,7 +981,7 @@ def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp
     monkeypatch.setattr(
         "jaxscope.tui.app_actions.subprocess.run", lambda command, **_: opened.append(command)
     )
-    directory = runs_to_see.varied_with_findings(tmp_path / "run")
+    directory = screen_runs.varied_with_findings(tmp_path / "run")
 
     async def steps(pilot, app):
         await press(pilot, "6")
@@ -997,7 +1000,7 @@ def test_findings_of_every_setting_are_there_and_lead_to_the_run_they_are_of(tmp
         monkeypatch.setattr(app, "suspend", contextlib.nullcontext)
         await press(pilot, "enter")
         assert [command[-2:] for command in opened] == [
-            ["view", str(runs_to_see.store.sub_runs(directory)[0].path)]
+            ["view", str(screen_runs.store.sub_runs(directory)[0].path)]
         ]
         table.go_to(1 - of_the_other)
         await press(pilot, "enter")
@@ -1069,7 +1072,7 @@ def test_the_groups_of_ranks_of_a_job_are_listed_and_enter_opens_one_of_each(typ
         await press(pilot, "escape", "tab", "enter", "escape")
         return listed, opened, app.screen
 
-    listed, opened, last = drive(runs_to_see.of_ranks(tmp_path / "job"), steps, size=(140, 40))
+    listed, opened, last = drive(screen_runs.of_ranks(tmp_path / "job"), steps, size=(140, 40))
     assert (
         "▸ ranks 0, 1, 3 " in listed and "JX850 rank 2 and the others compiled different programs" in listed
     )
@@ -1240,15 +1243,15 @@ def test_the_palette_names_its_groups(typical):
 
 
 def test_the_end_of_a_program_is_reported_on_any_screen(tmp_path):
-    import written
+    import handwritten_runs
 
-    directory = runs_to_see.running(tmp_path / "run")
+    directory = screen_runs.running(tmp_path / "run")
 
     async def steps(pilot, app):
         await pilot.press("7")
         await settled(pilot)
         assert app.feed.running
-        written.exited(directory, 3, seconds=9.0)
+        handwritten_runs.exited(directory, 3, seconds=9.0)
         for _ in range(1000):
             await pilot.pause(0.02)
             if app._notifications:
@@ -1261,7 +1264,7 @@ def test_the_end_of_a_program_is_reported_on_any_screen(tmp_path):
 
 
 def test_a_running_view_is_laid_out_anew_when_its_terminal_changes(tmp_path):
-    directory = runs_to_see.running(tmp_path / "run")
+    directory = screen_runs.running(tmp_path / "run")
 
     async def steps(pilot, app):
         for size, (key, name, _) in zip(((160, 48), (30, 8), (3, 2)) * 3, actions.VIEWS, strict=False):

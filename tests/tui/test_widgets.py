@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-import runs_to_see
+import screen_runs
 from textual.app import App, ComposeResult
 
 from jaxscope.model.load import load
@@ -292,7 +292,7 @@ def test_another_process_answers_in_one_piece_or_in_many_and_says_when_it_failed
 
 
 def test_links_in_pieces_are_the_same_links(tmp_path):
-    directory = runs_to_see.typical(tmp_path / "run")
+    directory = screen_runs.typical(tmp_path / "run")
     program = load(directory).programs["p0"]
     blobs = program.texts["hlo"], program.texts["stablehlo"]
     whole = links.of_run(directory, *blobs)
@@ -381,7 +381,7 @@ def test_a_large_text_is_read_by_another_process_and_not_once_more_by_the_view(t
     from jaxscope.model import programs
     from jaxscope.tui import feed
 
-    directory = runs_to_see.typical(tmp_path / "run")
+    directory = screen_runs.typical(tmp_path / "run")
     monkeypatch.setattr(feed, "APART_BYTES", 0)
     monkeypatch.setattr(programs.programs, "analyze", lambda *_: pytest.fail("read by the view itself"))
     its = feed.Feed(directory)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import runs_to_see
+import screen_runs
 
 from jaxscope.analysis.hlo import line_costs
 from jaxscope.analysis.hlo.program import analyze
 
 
 def test_fusions_collectives_bytes_and_flops_are_counted_at_the_line_they_come_from():
-    found = line_costs.of_program(analyze(runs_to_see.HLO.replace("FILE", "train.py"), mesh=[("data", 8)]))
+    found = line_costs.of_program(analyze(screen_runs.HLO.replace("FILE", "train.py"), mesh=[("data", 8)]))
     product, fused = found["train.py", 5], found["train.py", 6]
     assert (product.flops, product.fusions) == (2 * 8 * 4 * 4, 0)
     assert (fused.flops, fused.fusions, fused.moved_bytes) == (0, 1, 2 * 8 * 4 * 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from places import PROGRAMS
+from folders import PROGRAMS
 
 from jaxscope.analysis.sharding_audit import disagreement, spelled
 from jaxscope.log.store import RunDir

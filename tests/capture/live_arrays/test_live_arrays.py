@@ -12,7 +12,7 @@ import textwrap
 import msgspec
 import pytest
 import training_loops
-from places import PROGRAMS, TESTS
+from folders import PROGRAMS, TESTS
 
 from jaxscope.analysis import sharding
 from jaxscope.log.store import RunDir

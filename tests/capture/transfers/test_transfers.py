@@ -8,7 +8,7 @@ import sys
 import msgspec
 import pytest
 import training_loops
-from places import PROGRAMS
+from folders import PROGRAMS
 from training_loops import LOOPS
 
 from jaxscope.model import transfers as model

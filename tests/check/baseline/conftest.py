@@ -1,7 +1,7 @@
 """Runs written by hand, and what a baseline keeps of them."""
 
 import pytest
-from written import Log, function
+from handwritten_runs import Log, function
 
 from jaxscope.check.baseline import extract
 from jaxscope.log import store

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from written import CWD, function, key, leaf, static
+from handwritten_runs import CWD, function, key, leaf, static
 
 from jaxscope.check.baseline import comparison, extract, file, update
 from jaxscope.present import findings as words

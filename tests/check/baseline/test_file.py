@@ -5,9 +5,9 @@ import os
 
 import msgspec
 import pytest
+from handwritten_runs import CWD, function, key, leaf
 from hypothesis import given
 from hypothesis import strategies as st
-from written import CWD, function, key, leaf
 
 from jaxscope.check.baseline import file, schema
 from jaxscope.check.baseline.extract import extract

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import handwritten_runs
 import msgspec
-import written
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.analysis import machines
 from jaxscope.log import ranks, store
@@ -143,7 +143,7 @@ def typical(path: Path) -> RunDir:
     log.say(arrays(40, 40))
     log.end()
     (path / "output.log").write_text("epoch 1: loss 0.5\r\nepoch 2: loss 0.4\r\n")
-    written.exited(run, 0, seconds=60.0)
+    handwritten_runs.exited(run, 0, seconds=60.0)
     return run
 
 
@@ -243,7 +243,7 @@ def elsewhere(path: Path) -> RunDir:
             its = outcomes if n == 0 else dict.fromkeys(outcomes, "skipped")
             lowered_for(log, compiler, list(outcomes), its, call, n, "train.py", partitions=devices)
         log.end()
-        written.exited(directory, 0, seconds=9.0)
+        handwritten_runs.exited(directory, 0, seconds=9.0)
 
     one(run, OUTCOMES, 8, (8, 9))
     within = store.create(store.sub_run(run, 16), name="train@16", argv=["train.py"])
@@ -265,7 +265,7 @@ def varied(path: Path) -> RunDir:
         log.say(step)
         log.compiled(step, key(leaf("w", 4, 4)), program=f"p{text}", texts=texts(text), step=1)
         log.end()
-        written.exited(directory, 0, seconds=9.0)
+        handwritten_runs.exited(directory, 0, seconds=9.0)
     return run
 
 
@@ -283,7 +283,7 @@ def varied_with_findings(path: Path) -> RunDir:
         for n in sizes:
             log.compiled(step, key(leaf(name, n)))
         log.end()
-        written.exited(directory, 0, seconds=9.0)
+        handwritten_runs.exited(directory, 0, seconds=9.0)
     return run
 
 
@@ -306,7 +306,7 @@ def elsewhere_hostile(path: Path) -> RunDir:
     }
     lowered_for(log, compiler, names, outcomes, call, 0, "/tmp/" + HOSTILE)
     log.end()
-    written.exited(run, 0, seconds=9.0)
+    handwritten_runs.exited(run, 0, seconds=9.0)
     return run
 
 
@@ -328,7 +328,7 @@ def failed(path: Path) -> RunDir:
     log.say(ev.PhaseBegan(call=call, phase="compile"))
     log.now += 3
     log.say(ev.PhaseFailed(call=call, phase="compile", seconds=3.0))
-    site = Frame(f"{written.CWD}/train.py", 140, "main")
+    site = Frame(f"{handwritten_runs.CWD}/train.py", 140, "main")
     told = "RESOURCE_EXHAUSTED: Out of memory allocating 17179869184 bytes."
     memory = [DeviceMemory(d, 15 << 30, 15 << 30, 16 << 30) for d in range(8)]
     look = arrays(1, 3, error=told, site=site, memory=memory)
@@ -337,7 +337,7 @@ def failed(path: Path) -> RunDir:
         ev.Died(
             error="jax.errors.JaxRuntimeError",
             message=told,
-            stack=[site, Frame(f"{written.CWD}/train.py", 160, "<module>")],
+            stack=[site, Frame(f"{handwritten_runs.CWD}/train.py", 160, "<module>")],
         )
     )
     log.end()
@@ -346,7 +346,7 @@ def failed(path: Path) -> RunDir:
         '  File "/home/ann/work/train.py", line 140, in main\n    state = train_step(state)\n'
         "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 17179869184 bytes.\n"
     )
-    written.exited(run, 1, seconds=9.0)
+    handwritten_runs.exited(run, 1, seconds=9.0)
     return run
 
 
@@ -376,7 +376,7 @@ def hostile(path: Path) -> RunDir:
     source = "/tmp/[red]" + "x.py"
     for n in range(3):
         log.compiled(
-            step, key(leaf(f"x[{HOSTILE!r}]", n), leaf(HOSTILE, 4), static=[written.static("[/]", HOSTILE + str(n))]),
+            step, key(leaf(f"x[{HOSTILE!r}]", n), leaf(HOSTILE, 4), static=[handwritten_runs.static("[/]", HOSTILE + str(n))]),
             (0.1, 0.1, 1.0), program=f"p{n}", step=n,
             texts={k: t + HOSTILE for k, t in texts(source).items()},
             site=Frame("/tmp/" + HOSTILE, 3, HOSTILE),
@@ -392,7 +392,7 @@ def hostile(path: Path) -> RunDir:
     log.say(msgspec.structs.replace(look, groups=[*look.groups, *more], shardings=[*look.shardings, odd]))
     log.end()
     (path / "output.log").write_bytes(HOSTILE.encode() + b"\xff\x1b[31mred\x1b[0m\x9b2J\rover\n")
-    written.exited(run, 0, seconds=9.0)
+    handwritten_runs.exited(run, 0, seconds=9.0)
     return run
 
 
@@ -419,7 +419,7 @@ def of_ranks(path: Path) -> RunDir:
             log.phase(call, "lower", 0.25, program=program)
             log.phase(call, "compile", 3.0 + n, program=program, devices="0-3", persistent_cache="off")
         log.end()
-        written.exited(log.run, pid=1000 + n, seconds=30.0)
+        handwritten_runs.exited(log.run, pid=1000 + n, seconds=30.0)
     return RunDir(path / "ranks" / "00000")
 
 

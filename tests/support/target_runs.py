@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from written import Log, function, key, leaf
+from handwritten_runs import Log, function, key, leaf
 
 from jaxscope.analysis import machines
 from jaxscope.log import store

@@ -23,7 +23,7 @@ from pathlib import Path
 from unittest import mock
 
 import msgspec
-import runs_to_see
+import screen_runs
 import zstandard
 
 from jaxscope import cli
@@ -41,9 +41,9 @@ KEYS = ["2", "down", "enter", "3", "down", "tab", "4", "5", "6", "7", "1"]
 
 def base(path: Path) -> RunDir:
     """Write a run with texts, output, numbers, a run within it, a queue, and all derived files."""
-    run = runs_to_see.typical(path)
+    run = screen_runs.typical(path)
     within = store.sub_run(run, "--model=4")
-    shutil.copytree(runs_to_see.typical(path.with_name("within")).path, within)
+    shutil.copytree(screen_runs.typical(path.with_name("within")).path, within)
     shutil.rmtree(path.with_name("within"))
     queue = Queue(run)
     queue.put(Job("0" * 16, Target("v5e:4x2", "tpu", "v5e", (4, 2), 8, 8), 8), b"ML\xef\xbfR")
@@ -219,7 +219,7 @@ def _both(hlo: str, stablehlo: str) -> Callable[[str], bytes]:
 
 
 def _replaced(old: str, new: str) -> Callable[[str], bytes]:
-    texts = runs_to_see.texts("train.py")
+    texts = screen_runs.texts("train.py")
     return lambda stage: texts[stage].replace(old, new).encode("utf-8", "surrogatepass")
 
 
@@ -544,7 +544,7 @@ def _view(run: Path) -> str:
     """Open the view, headless, and go through its screens when it has read the run and drawn conclusions."""
     import textual.app
     import textual.pilot
-    from seen import idle, settled
+    from screens import idle, settled
 
     from jaxscope.tui.app import App
 
