@@ -22,7 +22,7 @@ class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, 
 
 
 class ArrayType(_Value, tag="array", frozen=True, gc=False):
-    """The abstract value of an array argument, before or after the change that made a call miss JAX's caches.
+    """The abstract value of an array argument.
 
     Attributes:
       shape: the shape; None: unknown, or several arrays with perhaps different shapes changed in this way.
@@ -39,8 +39,8 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
 
 
 class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
-    """The sizes of the axes that changed, before or after the change that made a call miss JAX's caches.
-    Several array arguments changed in this way. ``sizes`` has (index of the axis, its size)."""
+    """The sizes of the axes that changed. Several array arguments changed in this way. ``sizes`` has (index
+    of the axis, its size)."""
 
     sizes: tuple[tuple[int, int | str], ...]
 
@@ -66,8 +66,7 @@ class Placement(_Value, tag="placement", frozen=True, gc=False):
 
 
 class Commitment(_Value, tag="commitment", frozen=True, gc=False):
-    """Whether an array argument is committed to its devices, before or after the change that made a call miss
-    JAX's caches.
+    """Whether an array argument is committed to its devices.
 
     Attributes:
       committed: whether it is committed; None: unknown.
@@ -79,29 +78,25 @@ class Commitment(_Value, tag="commitment", frozen=True, gc=False):
 
 
 class MemoryKind(_Value, tag="memory_kind", frozen=True, gc=False):
-    """The kind of memory of an array argument, before or after the change that made a call miss JAX's caches:
-    ``device`` or ``pinned_host``; None: unknown."""
+    """The kind of memory of an array argument: ``device`` or ``pinned_host``; None: unknown."""
 
     memory_kind: str | None
 
 
 class Layout(_Value, tag="layout", frozen=True, gc=False):
-    """The order of an array's axes in memory, before or after the change that made a call miss JAX's caches:
-    ``(1, 0)``; None: unknown."""
+    """The order of an array's axes in memory: ``(1, 0)``; None: unknown."""
 
     layout: str | None
 
 
 class ArgumentType(_Value, tag="type", frozen=True, gc=False):
-    """The Python type of an argument, before or after the change that made a call miss JAX's caches:
-    ``numpy.ndarray``, ``float``."""
+    """The Python type of an argument: ``numpy.ndarray``, ``float``."""
 
     type: str
 
 
 class StaticValue(_Value, tag="static", frozen=True, gc=False):
-    """A static argument, or static data in a pytree, before or after the change that made a call miss JAX's
-    caches. JAX compares it by ``__eq__``.
+    """A static argument, or static data in a pytree. JAX compares it by ``__eq__``.
 
     Attributes:
       repr: the value as text, shortened.
@@ -115,8 +110,7 @@ class StaticValue(_Value, tag="static", frozen=True, gc=False):
 
 
 class Container(_Value, tag="container", frozen=True, gc=False):
-    """The type of a node of a pytree of arguments, before or after the change that made a call miss JAX's
-    caches: ``dict``, ``None``, or the name of a class."""
+    """The type of a node of a pytree of arguments: ``dict``, ``None``, or the name of a class."""
 
     container: str
 
@@ -129,8 +123,7 @@ class Leaves(_Value, tag="leaves", frozen=True, gc=False):
 
 
 class TreeText(_Value, tag="tree", frozen=True, gc=False):
-    """The tree definition of all arguments (``PyTreeDef``) as text, before or after the change that made a
-    call miss JAX's caches.
+    """The tree definition of all arguments (``PyTreeDef``) as text.
 
     Attributes:
       text: the tree definition; if ``order`` is True, only the keys of one container: ``'x', 'y'``.
@@ -142,30 +135,27 @@ class TreeText(_Value, tag="tree", frozen=True, gc=False):
 
 
 class CallForm(_Value, tag="call_form", frozen=True, gc=False):
-    """Which arguments were passed by position and which by keyword, before or after the change that made a
-    call miss JAX's caches: ``2 positional, keywords: mask``."""
+    """Which arguments were passed by position and which by keyword: ``2 positional, keywords: mask``."""
 
     text: str
 
 
 class FunctionObject(_Value, tag="function_object", frozen=True, gc=False):
-    """The function object given to jit, before or after the change that made a call miss JAX's caches.
-    ``serial`` is a number that identifies the object in its process; None: unknown."""
+    """The function object given to jit. ``serial`` is a number that identifies the object in its process;
+    None: unknown."""
 
     serial: int | None
 
 
 class Setting(_Value, tag="setting", frozen=True, gc=False):
-    """A setting of JAX (``jax.config``) or an option of ``jax.jit``, before or after the change that made a
-    call miss JAX's caches, as JAX prints it."""
+    """A setting of JAX (``jax.config``) or an option of ``jax.jit``, as JAX prints it."""
 
     text: str
 
 
 class Entry(_Value, tag="entry", frozen=True, gc=False):
-    """How the function was called, before or after the change that made a call miss JAX's caches: call (an
-    ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested
-    (inside another trace)."""
+    """How the function was called: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``),
+    transform (under grad, vmap, ...) or nested (inside another trace)."""
 
     entry: str
 
