@@ -1,7 +1,7 @@
 """Compare the keys of random arguments with what JAX does with them, through each wrapper of jit.
 
 Arguments are random trees of containers (dicts, named tuples, dataclasses with static fields, modules of
-equinox and flax, Partials, optimizer states) around numbers, arrays, strings and functions. In the body of the
+equinox, flax and penzai, Partials, optimizer states) around numbers, arrays, strings and functions. In the body of the
 jitted function each value is a tracer or is not, and the body runs if and only if JAX traces it:
 
 - the arguments that the recorded key names are exactly the tracers;
@@ -19,6 +19,7 @@ import argparse
 import collections
 import dataclasses
 import functools
+import os
 import random
 import sys
 import tempfile
@@ -26,14 +27,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+os.environ.setdefault("KERAS_BACKEND", "jax")
+
 import equinox as eqx
 import flax.struct
 import haiku as hk
 import jax
 import jax.numpy as jnp
+import keras
 import numpy as np
 import optax
 from flax import nnx
+from penzai import pz
 
 import jaxscope
 from jaxscope.log.store import RunDir
@@ -92,6 +97,12 @@ jax.tree_util.register_pytree_with_keys(
 )
 
 
+@pz.pytree_dataclass
+class Block(pz.Struct):
+    data: Any
+    mode: Any = dataclasses.field(metadata={"pytree_node": False})
+
+
 class Layer(nnx.Module):
     def __init__(self, data: Any, mode: Any) -> None:
         self.data = nnx.Param(data)
@@ -140,6 +151,7 @@ EVERYWHERE = [
     _attributes("registered dataclass", Meta),
     _attributes("flax dataclass", Struct),
     _attributes("equinox module", Module),
+    _attributes("penzai struct", Block),
     _attributes("keyless node", Keyless),
     _attributes("keyed node", Keyed),
     Kind(
@@ -275,6 +287,20 @@ def _haiku(body: Body) -> Callable[[Any, Any], Any]:
     return lambda x, given: jitted(weights, x, given)
 
 
+def _keras(body: Body) -> Callable[[Any, Any], Any]:
+    layer = keras.layers.Dense(1)
+    layer.build((None, 3))
+    weights = [np.ones((3, 1), "float32"), np.ones(1, "float32")]
+
+    def apply(weights: Any, x: Any, given: Any) -> Any:
+        result, _ = layer.stateless_call(weights, [], x[None])
+        return body(x, given) + result.sum()
+
+    apply.__qualname__ = apply.__name__ = body.__name__
+    jitted = jax.jit(apply)
+    return lambda x, given: jitted(weights, x, given)
+
+
 def _optax(body: Body) -> Callable[[Any, Any], Any]:
     def update(updates: Any, state: Any, params: Any = None, *, given: Any) -> Any:
         return jax.tree.map(lambda u: u * body(params, given), updates), state
@@ -342,6 +368,7 @@ WRAPPERS = [
     Wrapper("eqx.filter_jit of a method", _method, EVERYWHERE, strings=True, parameters=("self.w",)),
     Wrapper("eqx.filter_jit of filter_value_and_grad", lambda b: eqx.filter_jit(_named(eqx.filter_value_and_grad)(b)), EVERYWHERE, strings=True),
     Wrapper("haiku", _haiku, EVERYWHERE, parameters=("params['linear']['w']", "params['linear']['b']")),
+    Wrapper("keras", _keras, EVERYWHERE, parameters=("weights[0]", "weights[1]")),
     Wrapper("optax", _optax, EVERYWHERE),
 ]  # fmt: skip
 
