@@ -24,7 +24,7 @@ SMALL = 64 << 10  # bytes: a smaller array counts as an item of a batch, a large
 CONVERTED = (
     20e6  # bytes per second: NumPy arrays are copied a hundred times as fast, lists converted at a tenth
 )
-EACH = 0.005  # seconds of one copy: a shorter one is not worth a finding
+LONG_LIST = 16 << 10  # bytes of the array: a shorter list is not worth a finding
 SHARE, MUCH = 0.05, 0.15  # shares of the run's time that converting a list takes: a note, a warning
 SCALAR = 16  # bytes of the largest number, complex128
 
@@ -144,7 +144,7 @@ def _converted_lists(run: Run) -> Iterator[Finding]:
         seen.add(t.source.place)
         seconds, samples = line_times.converting(run).get(t.source.place, (0.0, 0))
         share = seconds / run.seconds
-        if samples < line_times.FEWEST or share < SHARE or seconds < EACH * t.count:
+        if samples < line_times.FEWEST or share < SHARE or t.bytes < LONG_LIST * t.count:
             continue
         if t.bytes > CONVERTED * seconds:
             continue

@@ -181,6 +181,7 @@ STATED = {
     "JX604": (
         f"{share(element_reads.SHARE)} of the run's time or more",
         f"less than {element_reads.CONVERTED / 1e6:.0f} MB per second",
+        f"arrays of {element_reads.LONG_LIST >> 10} KiB or more",
     ),
     "JX515": (
         f"at least {share(repeated_products.SHARE)} of their operations",
