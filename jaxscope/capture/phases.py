@@ -15,7 +15,7 @@ from jaxscope.capture import shield, texts
 from jaxscope.capture.calls import shardings, signature, statics
 from jaxscope.capture.calls.in_progress import Call, Weak
 from jaxscope.capture.calls.interning import Introductions
-from jaxscope.capture.closures import captured_constants, differing_results
+from jaxscope.capture.closures import captured_constants, differing_results, seeded_noise
 from jaxscope.capture.closures.differing_results import Differing
 from jaxscope.capture.closures.monitor import ClosureMonitor
 from jaxscope.capture.program_memory import MemoryReading, Readings
@@ -98,11 +98,12 @@ class Phases:
         tree, out = None, None
         if frame is not None and known(frame.out_avals):
             tree, out = shield.attempt("trace_results", results, frame.out_avals) or (None, None)
-        captured, differing = None, None
+        captured, differing, noise = None, None, None
         drawn = captured_constants.Drawn()
         if jaxpr is not None:
             drawn = shield.attempt("keys_drawn_from", captured_constants.keys_drawn_from, jaxpr) or drawn
             differing = shield.attempt("differing_results", differing_results.find, jaxpr)
+            noise = shield.attempt("seeded_noise", seeded_noise.adds_noise, jaxpr)
         paths = call.paths if call.paths is not None and len(call.paths) == drawn.of else None
         if constants is not None and frame is not None:
             captured = shield.attempt(
@@ -125,6 +126,7 @@ class Phases:
                 effects=effects(jaxpr),
                 draws=_at(drawn.arguments, paths),
                 draws_alike=_at(drawn.on_devices, paths),
+                seeded_noise=noise,
                 differing=None if differing is None else [_named(d, out) for d in differing],
             )
         )

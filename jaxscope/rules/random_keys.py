@@ -41,13 +41,16 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
         drawn = [c for c in last.traced.captured or () if c.draws and (f.id, c.name) not in changed]
         # A function without arguments computes one value, whatever it draws. A call inside another trace has
         # no key: how often its program runs is unknown.
-        if not drawn or last.key is None or not last.key.arguments or _draws_nothing(run, last):
+        if drawn and _draws_nothing(run, last):
+            drawn = []
+        if last.key is None or not last.key.arguments or not (drawn or last.traced.seeded_noise):
             continue
         names = tuple(dict.fromkeys(c.name for c in drawn if c.name))
+        unnamed = message("unnamed-key") if drawn else message("seeded-key")
         text = message(
             "constant-random-key",
             function=f.display_name,
-            keys=Names(names, 3) if names else message("unnamed-key"),
+            keys=Names(names, 3) if names else unnamed,
             is_constant="are constants" if len(names) > 1 else "is a constant",
         )
         yield Finding(

@@ -223,6 +223,9 @@ class Traced(Event, frozen=True, tag="Traced"):
       draws_alike: paths of random keys from which every device draws the same numbers, because a shard_map
         passes the key unsplit to all devices. The shard_map combines the numbers with arrays that it splits.
         None: unknown.
+      seeded_noise: whether the function draws the same random numbers in each call, from a seed that is
+        written in its code, and combines them element by element with values that depend on its arguments;
+        None: unknown.
       differing: results of a shard_map that are declared equal along some mesh axes, but differ along them;
         None: unknown.
     """
@@ -236,6 +239,7 @@ class Traced(Event, frozen=True, tag="Traced"):
     effects: list[str] | None = []
     draws: list[str] | None = None
     draws_alike: list[str] | None = None
+    seeded_noise: bool | None = None
     differing: list[DifferingResult] | None = None
 
 

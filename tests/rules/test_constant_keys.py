@@ -31,10 +31,14 @@ def split_only(x): return jax.random.split(key), x
 @jax.jit
 def numbers(x): return x + raw[0]
 @jax.jit
+def seeded(x): return x + jax.random.normal(jax.random.key(42), x.shape)
+@jax.jit
+def seeded_init(x): return x + jax.random.normal(jax.random.key(42), x.shape)
+@jax.jit
 def init(x): return x + jax.random.normal(key, x.shape)
-init(x)
+init(x), seeded_init(x)
 for i in range(3):
-    net(x), mask(x), scanned(x), eval_step(x)
+    net(x), mask(x), scanned(x), eval_step(x), seeded(x)
     folded(x, i), passed(x, key), no_arguments(), split_only(x), numbers(x)
 """
 
@@ -50,6 +54,7 @@ def test_only_functions_whose_numbers_are_the_same_in_each_call_are_found(record
         f"eval_step {again}: key is a constant of its compiled program",
         f"mask {again}: raw is a constant of its compiled program",
         f"scanned {again}: key is a constant of its compiled program",
+        f"seeded {again}: its random key, which it makes from a seed in its code, is a constant of its compiled program",
     ]
     assert all(f.source is not None and "pass the random key" in words.fix_text(f) for f in found)
     assert [f.function.partition("@")[0] for f in found if f.severity == "note"] == ["eval_step"]

@@ -188,7 +188,7 @@ def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
                 _draws_on_split(inner, passed_in, drawn)
             passed = (keys.get(id(equation.invars[n])) for of in drawn for n in of)
             found |= {n for n in passed if n is not None}
-        for inner in _bodies(equation) if equation.primitive.name in CALLING else ():
+        for inner in inner_bodies(equation) if equation.primitive.name in CALLING else ():
             pairs = zip(reversed(inner.invars), reversed(equation.invars), strict=False)
             _draws_alike(inner, {id(v): keys[id(outer)] for v, outer in pairs if id(outer) in keys}, found)
 
@@ -207,7 +207,7 @@ class _Uniform(NamedTuple):
 
 
 _SPLIT = None  # stands for a value that is different on each device, such as a part of a split array
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     ("add", "sub", "mul", "div", "select_n", "max", "min", "and", "or", "xor", "lt", "le", "gt", "ge", "pow")
 )
 # Collectives whose result is equal on all devices
@@ -235,7 +235,7 @@ def _draws_on_split(
         uniform = [v for v in values if v is not _SPLIT]
         sources = frozenset[int]().union(*(v.sources for v in uniform))
         results: list[_Uniform | None] = [_SPLIT] * len(equation.outvars)
-        inner = list(_bodies(equation)) if name in CALLING else []
+        inner = list(inner_bodies(equation)) if name in CALLING else []
         if inner:
             for one in inner:
                 made = _draws_on_split(one, values[len(values) - len(one.invars) :], found)
@@ -244,7 +244,7 @@ def _draws_on_split(
             results = [_Uniform(sources, v.aval.size) for v in equation.outvars]
         elif name in COLLECTED or (len(uniform) == len(values) and name != "axis_index"):
             results = [_Uniform(sources, max((v.drawn for v in uniform), default=0))] * len(results)
-        elif name in _ELEMENTWISE:
+        elif name in ELEMENTWISE:
             # Fewer numbers are meant to be equal on all devices: noise for weights, a random projection.
             split = [v.aval.size for v, value in zip(equation.invars, values, strict=True) if value is _SPLIT]
             found |= {v.sources for v in uniform if v.drawn >= max(split)}
@@ -277,7 +277,7 @@ def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int
         name = equation.primitive.name
         if name in DRAWING and sources[0]:
             found.add(sources[0])
-        for inner in _bodies(equation) if name in CALLING else ():
+        for inner in inner_bodies(equation) if name in CALLING else ():
             # The branches of a conditional do not receive its first operand, the index of the branch.
             passed = zip(reversed(inner.invars), reversed(sources), strict=False)
             _draws(inner, {id(v): keys for v, keys in passed if keys}, found)
@@ -286,7 +286,7 @@ def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int
             known |= {id(v): of_keys for v in equation.outvars}
 
 
-def _bodies(equation: Any) -> Iterator[Any]:
+def inner_bodies(equation: Any) -> Iterator[Any]:
     """Yield the inner programs (jaxprs) of an equation, such as the branches of a ``cond``."""
     for value in equation.params.values():
         for one in value if isinstance(value, tuple) else (value,):

@@ -326,6 +326,7 @@ TEMPLATES = {
     "read-by-another": "{where} of {reader}",
     "traced-with-value": "{program} read {name} ({where}) as {before}",
     "unnamed-key": "its random key, which it makes from a fixed seed or captures,",
+    "seeded-key": "its random key, which it makes from a seed in its code,",
     "a-trace": "its trace",
     "traced-again-with-new-value": "traced again with the new value",
     "changed-at-call": "it was {after} at a call that was not traced again",
