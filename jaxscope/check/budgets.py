@@ -229,7 +229,6 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
     text = message(
         "recompiled-call",
         call=f"{c.function.display_name}#{run.number(c)}",
-        at=message("at-step", step=c.step) if c.step is not None else None,
         cause=causes.of(run, c)[0],
         than=None,
     )

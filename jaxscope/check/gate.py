@@ -300,7 +300,6 @@ def _call(run: Run, x: Miss, *, where: bool) -> Evidence:
     text = message(
         "recompiled-call",
         call=f"{name}#{run.number(c)}",
-        at=root_cause.at_steps([x]) if where else None,
         cause=x.cause,
         than=None,
     )

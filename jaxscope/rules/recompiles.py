@@ -536,7 +536,6 @@ def _call(run: Run, c: Compilation, cause: Cause) -> Message:
     return message(
         "recompiled-call",
         call=f"#{n}" if n else "a call",
-        at=message("at-step", step=c.step) if c.step is not None else None,
         cause=cause,
         than=than(run, c),
     )

@@ -216,7 +216,6 @@ def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
         text = message(
             "resized-function",
             call=f"{_name(last)}#{run.number(c)}",
-            at=at_steps([last]),
             cause=last.cause,
             times=message("times-in-all", n=len(group)) if len(group) > 1 else None,
         )

@@ -165,7 +165,7 @@ def test_every_section_is_there_with_the_words_of_the_text_report(typical):
     assert {link.removeprefix("#") for link in links} <= ids
     for f in variants.findings(variants.of(load(typical), typical)):
         assert sentence(f) in found.text and (fix_text(f) or "") in found.text
-    assert "#2 at step 11: x changed from f32[32,4] to f32[31,4]" in found.text  # evidence
+    assert "#2: x changed from f32[32,4] to f32[31,4]" in found.text  # evidence
 
 
 def test_a_shortened_document_ends_with_the_command_that_writes_all_rows(typical):

@@ -404,7 +404,7 @@ def test_in_a_notebook_a_report_is_one_output(directory, monkeypatch, colored):
 
     class Frontend(io.StringIO):
         def write(self, text):
-            handwritten_runs.append(text)
+            written.append(text)
             return len(text)
 
         def isatty(self):

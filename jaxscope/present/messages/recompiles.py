@@ -69,11 +69,11 @@ TEMPLATES = {
     "because-made-anew": "this line creates new function objects each time",
     # -- evidence ----------------------------------------------------------------------------------------
     "because": "{cause}",
-    "recompiled-call": "{call}{at}: {cause}{than}",
+    "recompiled-call": "{call}: {cause}{than}",
     "at-step": " at step {step}",
     "at-steps": " at steps {first} to {last}",
     "made-there": "{path} was created here",
-    "resized-function": "{call}{at}: {cause}{times}",
+    "resized-function": "{call}: {cause}{times}",
     "times-in-all": ", {n} times in all",
     "resized-operation": "the eager operation {name} at {line}{at}",
     "resized-operations": "the eager operations {names} at {line}{at}",
