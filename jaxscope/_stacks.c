@@ -6,8 +6,9 @@
    which is mostly within calls of JAX, so that it would see the time of Python code in the calls after it (measured:
    13 of 13 seconds of a loop of Python code).
 
-   `take_sample` runs no Python code, so that no signal handler of the program runs within it, and no exception
-   leaves it. The thread blocks all signals: they are for the program's threads.
+   To take a sample, it runs no Python code, so that no signal handler of the program runs within it, and no exception
+   leaves it. After a sample it calls the function of `call_after`, if this is due: Python code, which may let signal
+   handlers run. The thread blocks all signals: they are for the program's threads.
 
    The interpreter's lock guards all that `take_sample` and the functions of the module use. `mutex` guards what the
    thread reads, too. */
@@ -56,6 +57,8 @@ static double sampled_at;  /* when the last sample was taken */
 static long taken;         /* the number of samples so far */
 static PyObject *samples;  /* a list; NULL: nothing is sampled */
 static unsigned int seed;  /* of the random numbers of `halved` */
+static PyObject *callback; /* the function of `call_after`; NULL: none */
+static double due;         /* when it is to be called */
 
 static double
 now(void)
@@ -134,6 +137,25 @@ halved(PyObject *all)
     return kept;
 }
 
+/* Call the function of `call_after`, which is due. Return -1 with an exception set, if it is one that the program is to
+   get, such as KeyboardInterrupt from a signal handler; else 0. */
+static int
+call_back(void)
+{
+    PyObject *function = callback;
+    callback = NULL;
+    PyObject *result = PyObject_CallNoArgs(function);
+    Py_DECREF(function);
+    if (result == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+            return -1;
+        }
+        PyErr_Clear();
+    }
+    Py_XDECREF(result);
+    return 0;
+}
+
 /* Called by the interpreter in the main thread. The seconds of a sample are those since the sample before it. */
 static int
 take_sample(void *Py_UNUSED(unused))
@@ -167,7 +189,12 @@ take_sample(void *Py_UNUSED(unused))
     if (collects) {
         PyGC_Enable();
     }
-    return 0;
+    if (callback == NULL || t < due) {
+        return 0;
+    }
+    int failed = call_back();
+    sampled_at += now() - t; /* the seconds of the callback are not the program's */
+    return failed;
 }
 
 /* -- in the thread ------------------------------------------------------------------------------------------- */
@@ -257,6 +284,7 @@ static PyObject *
 stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     Py_CLEAR(samples);
+    Py_CLEAR(callback);
     if (running && process == getpid()) {
         pthread_mutex_lock(&mutex);
         running = 0;
@@ -344,6 +372,19 @@ take(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
     return all;
 }
 
+static PyObject *
+call_after(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    double seconds;
+    PyObject *function;
+    if (!PyArg_ParseTuple(args, "dO", &seconds, &function)) {
+        return NULL;
+    }
+    due = now() + seconds;
+    Py_XSETREF(callback, Py_NewRef(function));
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(start_doc,
              "start(seconds, /)\n--\n\n"
              "Begin to sample the stack of the main thread, on average each time so many seconds have passed. After many\n"
@@ -354,11 +395,16 @@ PyDoc_STRVAR(take_doc,
              "Return the samples since the last call, and forget them. Each is a tuple: the seconds since the sample\n"
              "before it; whether the thread slept, because it waited for a device, a lock or a file; then\n"
              "for each running frame, innermost first, its code object and the offset of its instruction in bytes.");
+PyDoc_STRVAR(call_after_doc,
+             "call_after(seconds, function, /)\n--\n\n"
+             "Call `function()` once in the main thread, between two instructions of any Python code, after the first\n"
+             "sample that is taken in `seconds` or later. It replaces the function of an earlier call.");
 PyDoc_STRVAR(stop_doc, "stop()\n--\n\nEnd it, and forget the samples that were not taken.");
 
 static PyMethodDef methods[] = {
     {"start", start, METH_O, start_doc},
     {"take", take, METH_NOARGS, take_doc},
+    {"call_after", call_after, METH_VARARGS, call_after_doc},
     {"stop", stop, METH_NOARGS, stop_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -6,6 +6,9 @@ C code (``jaxscope/_stacks.c``) samples the stack of the main thread, at first a
 less often. A sample counts for the seconds since the sample before it. This module adds up the samples.
 It writes the sums as an event ``LineTimes`` whenever the recorded time has grown by half, and at the end.
 
+After a sample, the main thread can also run Python code of jaxscope (``look``), which takes snapshots of the
+live arrays if nothing else happens.
+
 The samples of the time before JAX has a backend are added up apart. A thread requests the samples, and Python
 warns when a process with several threads forks: in that time, a fork therefore ends the sampling. Later, the
 backend has threads of its own.
@@ -20,7 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from jaxscope.capture import frames, shield
@@ -55,6 +58,8 @@ from jaxscope.schema.line_times import (
 
 PERIOD_S = 0.02  # at the beginning; _stacks.c makes it longer
 GROWN = 1.5
+LOOK_S = 1.0  # seconds until ``look`` is first called
+RETRY_S = 0.05  # seconds until the next attempt, if it could not be called
 FIRST_S = 5.0  # seconds after which the times are first written
 MOST_CALLERS = 6  # lines of the user that are kept of one stack
 MOST = 300  # entries of one event
@@ -106,12 +111,19 @@ class LineTimer:
     Args:
       emit: is called with each event.
       clock: returns the present time in seconds.
+      look: is called with the running frame now and then, when the main thread runs code of the user and no
+        function of JAX is on the stack. It returns after how many seconds it is to be called again; None: it
+        is not known. ``look`` None: nothing is called.
     """
 
     def __init__(
-        self, emit: Callable[[LineTimes], None], clock: Callable[[], float] = time.perf_counter
+        self,
+        emit: Callable[[LineTimes], None],
+        clock: Callable[[], float] = time.perf_counter,
+        look: Callable[[FrameType], float | None] | None = None,
     ) -> None:
         self._emit = emit
+        self._look = look
         self._clock = clock
         self._began = clock()
         self._sampler: Any = None
@@ -131,6 +143,20 @@ class LineTimer:
             if self._sampler is not None:
                 self._in_setup = setup
                 self._sampler.start(PERIOD_S)
+                if self._look is not None and not setup:
+                    self._sampler.call_after(LOOK_S, self._at_sample)
+
+    def _at_sample(self) -> None:
+        """Call ``look``, if the main thread runs code of the user, and no function of JAX or jaxscope is on
+        the stack: one of these may be changing what is read. Called in the main thread after a sample."""
+        frame, token, wait = sys._getframe(1), object(), None
+        try:
+            if self._look is not None and _runs_only_the_program(frame) and shield.enter(token):
+                wait = shield.attempt("arrays", self._look, frame) or LOOK_S
+        finally:
+            shield.leave(token)
+            if self._sampler is not None:
+                self._sampler.call_after(RETRY_S if wait is None else wait, self._at_sample)
 
     def end_setup(self) -> None:
         """If JAX had no backend when the sampling began: stop it, and keep the samples. This is also called
@@ -222,6 +248,17 @@ def _debugging() -> list[str]:
     """Return the names of those settings of JAX in DEBUGGING that are on now."""
     config = getattr(sys.modules.get("jax"), "config", None)
     return [name for name in DEBUGGING if getattr(config, name, False)]
+
+
+def _runs_only_the_program(frame: FrameType) -> bool:
+    """Return whether ``frame`` runs code of the user, and neither it nor a caller is a function of JAX, of a
+    library around JAX or of jaxscope, or a destructor: these may be called in the middle of anything."""
+    if frames.file_standing(frame.f_code.co_filename) != Standing.USER:
+        return False
+    return not any(
+        f.f_code.co_name == "__del__" or frames.library_of(f.f_code.co_filename) is not None
+        for f in frames.walk(frame)
+    )
 
 
 def sampler() -> Any:

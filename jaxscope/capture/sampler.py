@@ -3,8 +3,9 @@ time. The cost of a snapshot is its CPU time, so that snapshots do not become ra
 
 In a program with training steps, snapshots are taken at the ends of the first steps, then of steps whose
 number doubles each time. In between, one is taken when the number of arrays has grown. In a program without
-steps, snapshots are taken at compilations and transfers, at growing intervals: after a snapshot at 10 s, the
-next one is taken at APART times 10 s or later.
+steps, snapshots are taken at compilations and transfers, or while the main thread runs Python code of the
+user (``capture/line_times.py``), at growing intervals: after a snapshot at 10 s, the next one is taken at
+APART times 10 s or later.
 
 Three snapshots are always taken: one that the user requests, the one at exit, and one when memory runs out.
 Because they also cost time, the next snapshots are taken later.
@@ -29,6 +30,8 @@ COUNTING_SHARE = 0.1  # the part of SHARE for counting the arrays without taking
 FIRST_STEPS = 4
 FIRST_S = 1.0  # seconds before the first snapshot at a transfer
 FIRST_COST_S = 0.05  # what the first snapshot at a step may cost, however short the program has run
+PAUSE_S = 10.0  # until it is tested again whether steps are counted
+SHORTEST_S = 0.2  # between two calls of ``looked``
 APART = 1.5
 GROWN = 1.25  # times as many arrays as in the last snapshot cause a new one
 # If in so many snapshots in a row there are more arrays to which no variable leads, the objects that refer to
@@ -41,7 +44,8 @@ FIXED_S, PER_ARRAY_S = 0.002, 20e-6  # cost of a snapshot, before the first has 
 MANY = 200  # arrays: a snapshot of fewer measures the fixed cost, one of more the cost per array
 
 # Reasons for a snapshot: a step has ended, there are more arrays, a call missed JAX's cache, enough time has
-# passed at a transfer or a library's compilation, the user requests it, the recording ends, memory ran out.
+# passed at a transfer, a library's compilation or a sample of the stack, the user requests it, the recording
+# ends, memory ran out.
 STEP, GROWTH, MISS, TIME, REQUESTED = "step", "growth", "miss", "time", "asked"
 EXIT, EXHAUSTED = "exit", "exhausted"
 
@@ -178,6 +182,15 @@ class Sampler:
         in the first FIRST_S seconds. The search for variables starts at ``frame``."""
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
+
+    def looked(self, frame: FrameType) -> float:
+        """In a program without steps, take a snapshot of the live arrays, unless it is too early for one or
+        the time budget forbids it. Called now and then in the main thread. ``frame``: where the search for
+        variables starts. Return after how many seconds to call this method again."""
+        if self._step() is not None:
+            return PAUSE_S
+        self.passed(frame)
+        return max(SHORTEST_S, self._wait - self.budget.elapsed)
 
     def _between(self, frame: FrameType, why: str) -> None:
         """Take a snapshot for the reason ``why`` (MISS or TIME), if steps are not counted, enough time has

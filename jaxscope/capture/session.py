@@ -14,6 +14,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -134,7 +135,7 @@ class Session:
             self.transfers, self._copies = self._count_transfers()
         self.line_times: LineTimer | None = None
         if options.line_times:
-            self.line_times = self.probe.line_times = LineTimer(self._line_times)
+            self.line_times = self.probe.line_times = LineTimer(self._line_times, look=self._look)
         self.tracker.after_step = combined(
             StepTimes(self.tracker, self.transfers).step_ended if self._how != "child" else None,
             self.profile.step_ended if self.profile is not None else None,
@@ -204,6 +205,11 @@ class Session:
         # Exit handlers run in the reverse order of their registration. JAX registered the one that releases
         # its backends when it was imported, so it runs after this one. The recording may end later still.
         atexit.register(self._leaving)
+
+    def _look(self, frame: FrameType) -> float | None:
+        """Take a snapshot of the live arrays, if one is due (``Sampler.looked``). ``frame``: where the search
+        for variables starts."""
+        return self.sampler.looked(frame) if self.sampler is not None else None
 
     def _several_processes(self, index: int, count: int) -> None:
         """Start to compare this process (number ``index`` of ``count``) with the others of the job. Called

@@ -93,6 +93,50 @@ def test_samples_that_nobody_takes_are_thinned_out_and_keep_their_sum():
     assert 0.8 * elapsed < sum(s[0] for s in samples) < 1.2 * taken
 
 
+def test_a_function_is_called_once_in_the_main_thread_after_a_sample(sampling):
+    called = []
+
+    def fails():
+        called.append((threading.current_thread(), sys._getframe(1).f_code.co_name))
+        raise ValueError("not for the program")
+
+    sampling.call_after(0.05, fails)
+    spin(0.03)
+    assert not called
+    spin(0.2)
+    assert called == [(threading.main_thread(), "spin")]
+    sampling.call_after(0.0, fails)
+    sampling.stop()
+    spin(0.05)
+    assert len(called) == 1
+
+
+def test_an_interrupt_while_the_function_runs_reaches_the_program(sampling):
+    def interrupted():
+        signal.raise_signal(signal.SIGINT)
+        spin(0.01)
+
+    sampling.call_after(0.0, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        spin(1.0)
+
+
+def test_nothing_is_looked_at_within_functions_of_jax(monkeypatch):
+    jax = types.ModuleType("jax")
+    jax.__path__ = ["/lib/site-packages/jax"]
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    space = {"see": lambda: seen.append(line_times._runs_only_the_program(sys._getframe(1)))}
+    seen = []
+    exec(
+        compile("def user(): see()\nclass A:\n  def __del__(self): see()", "/home/ann/train.py", "exec"),
+        space,
+    )
+    exec(compile("def trace(): user()", "/lib/site-packages/jax/_src/api.py", "exec"), space)
+    exec(compile("def library(): see()", "/lib/site-packages/optax/x.py", "exec"), space)
+    space["user"](), space["trace"](), space["library"](), space["A"]()
+    assert seen == [True, False, False, False]
+
+
 def test_a_signal_reaches_the_main_thread_and_its_exception_the_program(sampling):
     class Alarm(Exception):
         pass
@@ -291,6 +335,28 @@ def test_each_line_has_the_time_that_it_takes_and_what_it_is_spent_on(record):
     in_prepare = [t for t in event.lines if t.doing == PYTHON and t.stack[0].function == "prepare"]
     assert where(in_prepare[0].stack[1]) == "x = prepare()"
     assert sum(t.seconds for t in event.lines) <= event.seconds + 1e-3
+
+
+WARM = """
+import time
+import jax, jax.numpy as jnp
+
+step = jax.jit(lambda w: w * 0.99)
+w, kept = step(jnp.ones(256)), []
+until = time.time() + 4
+while time.time() < until:
+    w = step(w)
+    kept.append(w)
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.capture
+def test_a_program_that_only_calls_what_is_compiled_has_snapshots_too(record):
+    """Nothing is compiled or copied, and no step is counted."""
+    looks = [e for e in record(textwrap.dedent(WARM)).of(ev.ArraysSeen) if e.why == "time"]
+    sizes = [g.count for e in looks for g in e.groups if g.path == "kept[*]"]
+    assert len(sizes) >= 3 and sizes == sorted(sizes), [(e.why, e.groups) for e in looks]
 
 
 DESCRIBING = """

@@ -129,6 +129,16 @@ def test_without_steps_misses_and_transfers_are_looked_at_ever_more_rarely(at, w
     assert len(world.seen) == before
 
 
+def test_without_events_the_next_look_is_due_when_there_is_time_for_it():
+    world = World(step=None)
+    sampler = world.sampler()
+    for world.now in (2.0, 2.1, 3.2):
+        wait = sampler.looked(None)
+    assert [e.why for e in world.seen] == ["time", "time"] and 1.5 < wait < 1.7
+    world.step = 1
+    assert sampler.looked(None) == 10.0 and len(world.seen) == 2
+
+
 def test_what_is_requested_is_always_looked_at_and_paid_for_later():
     world = World(count=10_000)
     sampler = world.sampler()
