@@ -10,7 +10,7 @@ from jaxscope.analysis.paths import FOLD_FROM, common_prefix, root
 from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Commitment, FunctionObject, StaticValue, Value
 
 
-def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
+def folded(causes: list[tuple[str, Cause]]) -> list[Cause]:
     """Merge the causes of a cache miss that are the same change of three or more leaves of one argument, such
     as dtype f32 -> bf16. Fewer equal causes stay separate.
 
@@ -18,10 +18,10 @@ def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
     count.
 
     Args:
-      found: (path of a leaf, its cause) for each cause.
+      causes: (path of a leaf, its cause) for each cause.
     """
     groups: dict[tuple[object, ...], list[tuple[str, Cause]]] = {}
-    for path, c in found:
+    for path, c in causes:
         groups.setdefault((root(path), c.kind, c.level, *_change(c)), []).append((path, c))
     merged: list[Cause] = []
     for members in groups.values():

@@ -212,14 +212,14 @@ def _explains(c: Cause, miss: Circumstances) -> bool:
     return LEVELS.index(c.level) <= LEVELS.index(miss.level)
 
 
-def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
+def _at_the_level(causes: list[Cause], miss: Circumstances) -> list[Cause]:
     """Return the causes of a cache miss, with the level of the first, decisive cause corrected. If the cache
     of that level was a hit, the level becomes ``miss.level`` and the cause is only LIKELY."""
-    head = found[0]
+    head = causes[0]
     if _explains(head, miss) and head.level != miss.level:
         # The changed fact is in the key of an earlier cache than the one that missed. That cache was a hit.
-        return [msgspec.structs.replace(head, level=miss.level, certainty=LIKELY), *found[1:]]
-    return found
+        return [msgspec.structs.replace(head, level=miss.level, certainty=LIKELY), *causes[1:]]
+    return causes
 
 
 # -- the call as a whole ---------------------------------------------------------------------------
@@ -370,14 +370,14 @@ def _identity_reason(now: Static) -> str:
     return PARTS if now.compares == "parts" else NO_EQ
 
 
-def _fold_statics(found: list[Cause]) -> list[Cause]:
+def _fold_statics(causes: list[Cause]) -> list[Cause]:
     """Merge causes for static values. Several new objects below one attribute become one cause for the
     attribute. If a static value and a value inside it both differ, only the inner cause stays."""
-    paths = {c.path for c in found if c.path}
+    paths = {c.path for c in causes if c.path}
     # A partial and a value that it binds: keep the cause for the value.
-    found = [c for c in found if not any(below(p, {c.path}) for p in paths if c.path)]
+    causes = [c for c in causes if not any(below(p, {c.path}) for p in paths if c.path)]
     groups: dict[tuple[str, str], list[Cause]] = {}
-    for c in found:
+    for c in causes:
         path = c.path or ""
         # An optimizer that is created again consists of many new functions.
         parent = "".join(tokens(path)[:-1]) if c.kind == "static_identity" and len(tokens(path)) > 2 else path
@@ -505,22 +505,22 @@ def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tu
     return "sharding", level
 
 
-def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
-    """Return the causes ``found`` without static values that appeared or disappeared only because of another
+def _without_consequences(causes: list[Cause], before: Facts, after: Facts) -> list[Cause]:
+    """Return ``causes`` without static values that appeared or disappeared only because of another
     cause: a changed container, or an argument passed by name instead of position."""
-    if not any(c.kind in ("tree_static", "static_value") for c in found):
-        return found
-    trees = {c.path for c in found if c.kind == "tree" and c.path}
+    if not any(c.kind in ("tree_static", "static_value") for c in causes):
+        return causes
+    trees = {c.path for c in causes if c.kind == "tree" and c.path}
     moved = {p for p in union(before.nodes, after.nodes) if (p in before.nodes) != (p in after.nodes)}
     moved = {p for p in moved if any(below(t, {p}) for t in trees)}  # a leaf inside has a cause already
-    passed = any(c.kind == "call_form" for c in found)
+    passed = any(c.kind == "call_form" for c in causes)
 
     def follows(c: Cause) -> bool:
         if c.kind not in ("tree_static", "static_value") or None not in (c.before, c.after):
             return False
         return passed or (c.path is not None and (c.path in trees or below(c.path, trees | moved)))
 
-    return [c for c in found if not follows(c)]
+    return [c for c in causes if not follows(c)]
 
 
 def _unexplained(after: Facts, miss: Circumstances) -> Cause:

@@ -105,11 +105,11 @@ def generator(source: str | None, line: int, name: str) -> str | None:
     return None
 
 
-def _scope(found: Syntax, line: int, name: str) -> ast.AST:
+def _scope(file_syntax: Syntax, line: int, name: str) -> ast.AST:
     """Return the innermost function around ``line``, or the whole file if that function does not assign to
     the variable ``name``."""
-    _, function = _around(found.blocks, line)
-    return function if function is not None and _assigned(function, name) else found.tree
+    _, function = _around(file_syntax.blocks, line)
+    return function if function is not None and _assigned(function, name) else file_syntax.tree
 
 
 def _assigned(scope: ast.AST, name: str) -> list[ast.expr]:

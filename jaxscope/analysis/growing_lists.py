@@ -187,12 +187,12 @@ def _uses(node: ast.AST, name: str) -> int:
     return sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
 
 
-def _begins_empty(found: Syntax, name: str) -> bool:
+def _begins_empty(file_syntax: Syntax, name: str) -> bool:
     """Return whether the only other assignment to ``name`` makes an empty array (``jnp.array([])``,
     ``jnp.zeros((0, 8))``), in the function that makes it longer, and no other function uses it."""
-    scopes = [n for n in found.blocks if isinstance(n, FUNCTION) and _uses(n, name)]
-    scope = scopes[0] if scopes else found.tree
-    if len(scopes) > 1 or _uses(found.tree, name) > _uses(scope, name):
+    scopes = [n for n in file_syntax.blocks if isinstance(n, FUNCTION) and _uses(n, name)]
+    scope = scopes[0] if scopes else file_syntax.tree
+    if len(scopes) > 1 or _uses(file_syntax.tree, name) > _uses(scope, name):
         return False
     assigned = [n for n in ast.walk(scope) if isinstance(n, ast.Assign)]
     made = [n.value for n in assigned if any(_is(t, name) for t in n.targets) and not _uses(n.value, name)]

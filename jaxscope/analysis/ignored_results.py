@@ -101,15 +101,15 @@ def find(source: str | None) -> list[Ignored]:
     ]
 
 
-def _lost_statistics(found: Syntax) -> list[Ignored]:
+def _lost_statistics(file_syntax: Syntax) -> list[Ignored]:
     """Return the statements ``y, updates = model.apply(..., mutable=["batch_stats"])`` after which nothing
     reads ``updates``, also if a loss function returns them to the function around it.
 
     The list is empty if the file reads the ``updates`` of another such call, or never uses batch statistics.
     """
-    functions = [b for b in found.blocks if isinstance(b, FUNCTION)]
+    functions = [b for b in file_syntax.blocks if isinstance(b, FUNCTION)]
     lost: list[Ignored] = []
-    for statement in ast.walk(found.tree):
+    for statement in ast.walk(file_syntax.tree):
         name = _statistics(statement) if isinstance(statement, ast.Assign) else None
         if name is None or not isinstance(statement, ast.Assign):
             continue
@@ -129,15 +129,15 @@ def _lost_statistics(found: Syntax) -> list[Ignored]:
             lost.append(one)
         else:
             return []  # the program keeps the statistics of another call, and may leave these out on purpose
-    return lost if _evaluates_with_statistics(found) else []
+    return lost if _evaluates_with_statistics(file_syntax) else []
 
 
-def _evaluates_with_statistics(found: Syntax) -> bool:
+def _evaluates_with_statistics(file_syntax: Syntax) -> bool:
     """Return whether the program may use the batch statistics. It does not if each ``use_running_average``
     that it passes is False, and there is at least one."""
     given = [
         k.value
-        for calls in found.calls.values()
+        for calls in file_syntax.calls.values()
         for c in calls
         for k in c.keywords
         if k.arg == "use_running_average"
@@ -158,11 +158,11 @@ def _statistics(statement: ast.Assign) -> str | None:
     return last.id if kept and isinstance(last, ast.Name) and last.id[:1] != "_" else None
 
 
-def _statements(found: Syntax) -> Iterator[tuple[str, ast.Expr]]:
+def _statements(file_syntax: Syntax) -> Iterator[tuple[str, ast.Expr]]:
     """Yield (name of the function around, statement) for each statement that is only an expression. A ``try``
     with one statement, a ``with pytest.raises`` and a loop with only such statements (it may measure their
     time) are skipped as a whole."""
-    left: list[tuple[str, ast.AST]] = [("<module>", found.tree)]
+    left: list[tuple[str, ast.AST]] = [("<module>", file_syntax.tree)]
     while left:
         scope, node = left.pop()
         for child in ast.iter_child_nodes(node):

@@ -168,37 +168,36 @@ def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
 
 
 def load(
-    machine: Machine, target: Target, found: Collective, mesh: Mesh | None, all_devices: bool
+    machine: Machine, target: Target, collective: Collective, mesh: Mesh | None, all_devices: bool
 ) -> Load | None:
-    """Return the least time of one execution of the collective ``found``, in seconds for each resource that
+    """Return the least time of one execution of ``collective``, in seconds for each resource that
     it uses (links, network). Return None if it is unknown.
 
     Args:
-      found: the collective.
       mesh: (axis, size) in mesh order; None: unknown.
       all_devices: whether the program runs on all devices of the target. If not, the collective may also use
         idle links and the network of other chips.
     """
 
-    if found.wire_bytes is None or found.axes is None:
+    if collective.wire_bytes is None or collective.axes is None:
         return None
-    sent = float(found.wire_bytes)
+    sent = float(collective.wire_bytes)
     if sent == 0:
         return Load()
-    over = reach(target, found.axes, mesh)
+    over = reach(target, collective.axes, mesh)
     if over is None:
         return None
-    twice = found.kind == "all-reduce"
+    twice = collective.kind == "all-reduce"
     once = sent / 2 if twice else sent
     if twice and machine.platform == GPU:
         sent, twice = once, False
     if over.parts > 1:
-        return _over_network(machine, found.kind, over, once, twice, all_devices)
+        return _over_network(machine, collective.kind, over, once, twice, all_devices)
     links = links_of(machine, target.grid)
     if machine.link is None or links is None or links.most <= 0:
         return None
     rate = machine.link.value
-    if not all_devices or found.kind not in (*_MOVED, "all-reduce"):
+    if not all_devices or collective.kind not in (*_MOVED, "all-reduce"):
         return Load(links=sent / (links.most * rate))
     return Load(edge=once / (links.least * rate), links=sent / (links.mean * rate))
 

@@ -119,13 +119,13 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
 
 
 def _call_to_jit(
-    found: Syntax, calls: list[ast.Call], arrays: set[str], library: str | None
+    file_syntax: Syntax, calls: list[ast.Call], arrays: set[str], library: str | None
 ) -> ast.Call | None:
     """Return the one of ``calls``, all on one line, whose function is to be jitted; None if it is unclear
     which.
 
     Args:
-      found: the syntax of the file.
+      file_syntax: the syntax of the file.
       arrays: the names by which the file imports ``jax.numpy`` and other modules for arrays.
       library: the library that the line calls; None: no library.
     """
@@ -134,7 +134,7 @@ def _call_to_jit(
     named = [applied_to.get(id(c), c) for c in calls if last_name(c.func) in FIRST]
     inner = {id(n) for c in own for n in ast.walk(c) if n is not c}
     # In state.replace(params=optax.incremental_update(...)), the library's function does the computation.
-    known = names_of(found.imports, {library or ""} - {*MODULES})
+    known = names_of(file_syntax.imports, {library or ""} - {*MODULES})
     theirs = [c for c in own if _root(c.func) in known]
     chosen = named or (theirs if len(theirs) == 1 else [c for c in own if id(c) not in inner])
     return chosen[0] if len(chosen) == 1 else None
@@ -196,16 +196,16 @@ def index_with_mask(source: str | None, function: str) -> tuple[int, str] | None
     return None
 
 
-def _of_numpy(found: Syntax | None, condition: ast.expr) -> bool:
+def _of_numpy(file_syntax: Syntax | None, condition: ast.expr) -> bool:
     """Return whether a variable in ``condition`` gets its value from a call of NumPy in this file."""
     names = {n.id for n in ast.walk(condition) if isinstance(n, ast.Name)}
-    modules = names_of(found.imports, {"numpy"}) if found is not None else set[str]()
+    modules = names_of(file_syntax.imports, {"numpy"}) if file_syntax is not None else set[str]()
     return any(
         isinstance(n, ast.Assign)
         and any(isinstance(t, ast.Name) and t.id in names for t in n.targets)
         and isinstance(n.value, ast.Call)
         and _root(n.value.func) in modules
-        for n in (ast.walk(found.tree) if found is not None else ())
+        for n in (ast.walk(file_syntax.tree) if file_syntax is not None else ())
     )
 
 

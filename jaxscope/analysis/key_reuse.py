@@ -181,20 +181,24 @@ def _counters(loop: ast.For | ast.While) -> set[str]:
     return found
 
 
-def _function_around(found: Syntax, line: int) -> str:
+def _function_around(file_syntax: Syntax, line: int) -> str:
     """Return the name of the innermost function with ``line``, ``<module>`` for code outside functions."""
-    around = [n for n in found.blocks if isinstance(n, FUNCTION) and n.lineno <= line <= (n.end_lineno or 0)]
+    around = [
+        n for n in file_syntax.blocks if isinstance(n, FUNCTION) and n.lineno <= line <= (n.end_lineno or 0)
+    ]
     return max(around, key=lambda n: n.lineno).name if around else "<module>"
 
 
-def _functions(found: Syntax) -> dict[str, list[ast.FunctionDef]]:
+def _functions(file_syntax: Syntax) -> dict[str, list[ast.FunctionDef]]:
     """Return name -> the functions of a file with this name. Methods are ignored, and names that are also an
     import, a variable or a parameter."""
-    methods = {n for c in ast.walk(found.tree) if isinstance(c, ast.ClassDef) for n in c.body}
-    others = {a.asname or a.name for n in found.imports for a in n.names}
-    others |= {a.arg for a in ast.walk(found.tree) if isinstance(a, ast.arg)} | _stored(found.tree).keys()
+    methods = {n for c in ast.walk(file_syntax.tree) if isinstance(c, ast.ClassDef) for n in c.body}
+    others = {a.asname or a.name for n in file_syntax.imports for a in n.names}
+    others |= {a.arg for a in ast.walk(file_syntax.tree) if isinstance(a, ast.arg)} | _stored(
+        file_syntax.tree
+    ).keys()
     defined: dict[str, list[ast.FunctionDef]] = {}
-    for n in found.blocks:
+    for n in file_syntax.blocks:
         if isinstance(n, ast.FunctionDef) and n not in methods and n.name not in others:
             defined.setdefault(n.name, []).append(n)
     return defined

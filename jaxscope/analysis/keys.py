@@ -209,13 +209,13 @@ def union(before: Mapping[str, object], after: Mapping[str, object]) -> list[str
     return [*after, *(p for p in before if p not in after)]
 
 
-def _free(path: str, taken: Mapping[str, object], seen: dict[str, int]) -> str:
+def _free(path: str, taken: Mapping[str, object], last_numbers: dict[str, int]) -> str:
     """Return ``path`` if it is no key of ``taken``. Otherwise append the next free number: ``x (2)``.
-    ``seen`` has the last number that was appended to each path, and is updated."""
+    ``last_numbers`` has the last number that was appended to each path, and is updated."""
     if path not in taken:
         return path
-    n = seen.get(path, 1) + 1
+    n = last_numbers.get(path, 1) + 1
     while f"{path} ({n})" in taken:
         n += 1
-    seen[path] = n
+    last_numbers[path] = n
     return f"{path} ({n})"

@@ -95,10 +95,12 @@ def _read_after(scope: ast.AST, call: ast.Call, passed: ast.expr | None) -> bool
     return False
 
 
-def _scope(found: Syntax, call: ast.Call) -> ast.AST:
+def _scope(file_syntax: Syntax, call: ast.Call) -> ast.AST:
     """Return the innermost function with ``call`` in its body; the module if there is none."""
-    around = [n for n in found.blocks if isinstance(n, SCOPES) and any(contains(s, call) for s in _body(n))]
-    return max(around, key=lambda n: (n.lineno, n.col_offset), default=found.tree)
+    around = [
+        n for n in file_syntax.blocks if isinstance(n, SCOPES) and any(contains(s, call) for s in _body(n))
+    ]
+    return max(around, key=lambda n: (n.lineno, n.col_offset), default=file_syntax.tree)
 
 
 def _body(node: ast.AST) -> Sequence[ast.AST]:

@@ -149,19 +149,19 @@ def function(source: str | None, name: str) -> Definition | None:
     return named[0] if len(named) == 1 else None
 
 
-def defines_if_unset(found: Definition, line: int) -> bool:
-    """Return whether the method ``found`` defines the function on ``line`` only if a condition on ``self``
+def defines_if_unset(method: Definition, line: int) -> bool:
+    """Return whether ``method`` defines the function on ``line`` only if a condition on ``self``
     is true, as in ``if self.step is None:``; an ``if`` that may return before the line counts, too."""
     conditions = [
         n
-        for n in own_nodes(found)
+        for n in own_nodes(method)
         if isinstance(n, ast.If)
         and (
             n.lineno < line <= (n.end_lineno or n.lineno)
             or ((n.end_lineno or n.lineno) < line and any(isinstance(x, ast.Return) for x in own_nodes(n)))
         )
     ]
-    parameters = [*found.args.posonlyargs, *found.args.args]
+    parameters = [*method.args.posonlyargs, *method.args.args]
     return any(
         isinstance(x, ast.Name) and parameters and x.id == parameters[0].arg == "self"
         for n in conditions
@@ -220,15 +220,15 @@ def _is_mesh(node: ast.expr) -> bool:
     return "mesh" in (last_name(node) or "").lower()
 
 
-def _calls(found: Syntax, line: int) -> Iterator[ast.Call]:
-    return (c for calls in found.calls.values() for c in calls if spans(c, line))
+def _calls(file_syntax: Syntax, line: int) -> Iterator[ast.Call]:
+    return (c for calls in file_syntax.calls.values() for c in calls if spans(c, line))
 
 
-def imported(found: Syntax) -> dict[str, str]:
+def imported(file_syntax: Syntax) -> dict[str, str]:
     """Return imported name -> full name: ``jnp`` -> ``jax.numpy``. A name is not in the result if the file
     defines a function with this name."""
     names: dict[str, str] = {}
-    for node in found.imports:
+    for node in file_syntax.imports:
         for a in node.names:
             if isinstance(node, ast.ImportFrom):
                 names[a.asname or a.name] = f"{'.' * node.level}{node.module or ''}.{a.name}"
@@ -236,7 +236,7 @@ def imported(found: Syntax) -> dict[str, str]:
                 names[a.asname] = a.name
             else:
                 names[a.name.partition(".")[0]] = a.name.partition(".")[0]
-    for block in found.blocks:
+    for block in file_syntax.blocks:
         if isinstance(block, FUNCTION):
             names.pop(block.name, None)
     return names

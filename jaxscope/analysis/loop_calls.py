@@ -330,8 +330,8 @@ def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
     return None
 
 
-def contains(node: ast.AST, wanted: ast.AST) -> bool:
-    return any(n is wanted for n in ast.walk(node))
+def contains(node: ast.AST, inner: ast.AST) -> bool:
+    return any(n is inner for n in ast.walk(node))
 
 
 def names_set(nodes: Iterable[ast.AST]) -> set[str]:
@@ -500,7 +500,7 @@ def is_put_ahead(source: str | None, line: int) -> bool:
     return False
 
 
-def _takes_out(found: Syntax, queue: ast.expr) -> bool:
+def _takes_out(file_syntax: Syntax, queue: ast.expr) -> bool:
     """Return whether the source takes elements from ``queue``, an expression such as ``self.queue``, other
     than by ``pop()`` from its end."""
     name = ast.dump(queue)
@@ -508,7 +508,7 @@ def _takes_out(found: Syntax, queue: ast.expr) -> bool:
         isinstance(call.func, ast.Attribute)
         and ast.dump(call.func.value) == name
         and (call.func.attr in _OUT_OF_A_QUEUE or (call.func.attr == "pop" and call.args))
-        for calls in found.calls.values()
+        for calls in file_syntax.calls.values()
         for call in calls
     )
 

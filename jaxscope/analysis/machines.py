@@ -155,11 +155,11 @@ def _libtpu(gib: float) -> Figure:
     )
 
 
-def _cores(ops: int, ghz: float, what: str) -> Figure:
+def _cores(ops: int, ghz: float, element_type: str) -> Figure:
     """Return the peak operations per second of an H100: 132 multiprocessors x 4 units x ``ops`` multiply-adds
-    per clock of one unit x 2 operations x ``ghz``. ``what`` is the element type. The numbers are from XLA's
-    file."""
-    derived = f"132 x 4 units x {ops} multiply-adds x {ghz:g} GHz ({what})"
+    per clock of one unit x 2 operations x ``ghz``. The text of the figure has ``element_type``. The numbers
+    are from XLA's file."""
+    derived = f"132 x 4 units x {ops} multiply-adds x {ghz:g} GHz ({element_type})"
     return Figure(132 * 4 * ops * 2 * ghz * 1e9, _XLA_H100, derived)
 
 
@@ -387,7 +387,7 @@ def _like_machine(name: str) -> str | None:
     return found[0] if found else None
 
 
-def _refuse(what: str, wanted: str) -> NoReturn:
-    found = near(wanted)
+def _refuse(problem: str, name: str) -> NoReturn:
+    found = near(name)
     hint = f"did you mean {', '.join(found)}?" if found else f"for example {', '.join(known()[::9][:4])}"
-    raise UsageError(what, hint=f"{hint} (all: jaxscope targets)", slug="no-such-target")
+    raise UsageError(problem, hint=f"{hint} (all: jaxscope targets)", slug="no-such-target")

@@ -153,8 +153,8 @@ def of_message(target: Target | None, message: str) -> Fit:
     )
 
 
-def _of_one_operation(found: re.Match[str]) -> Fit:
-    used, text = _bytes(found[2], found[3]), found["operation"] or ""
+def _of_one_operation(match: re.Match[str]) -> Fit:
+    used, text = _bytes(match[2], match[3]), match["operation"] or ""
     name = _OP_NAME.search(text)
     called = name[1] if name else text.partition(" = ")[0].strip("% ")
     source = _SOURCE.search(text)
@@ -165,8 +165,8 @@ def _of_one_operation(found: re.Match[str]) -> Fit:
         file=source[1] if source else None,
         line=number(source[2]) if source else None,
     )
-    room = _bytes(found["room"], found["scale"])
-    return Fit(False, used, room, COMPILER, largest=[operation], space=found["space"].lower(), scoped=True)
+    room = _bytes(match["room"], match["scale"])
+    return Fit(False, used, room, COMPILER, largest=[operation], space=match["space"].lower(), scoped=True)
 
 
 def _allocations(message: str) -> list[Allocation]:
@@ -197,18 +197,18 @@ def _bytes(number: str, unit: str) -> int:
         return 0
 
 
-def with_values(found: Fit, lowered: Reading | None) -> Fit:
-    """Return ``found``. If the program does not fit and the compiler named no buffer, ``largest`` of the
+def with_values(fit: Fit, lowered: Reading | None) -> Fit:
+    """Return ``fit``. If the program does not fit and the compiler named no buffer, ``largest`` of the
     result has the largest values of the lowered program.
 
     Values are not buffers: the compiler's layout may pad them, and several values may share one buffer.
 
     Args:
-      found: whether the program fits.
+      fit: whether the program fits.
       lowered: the contents of the program's StableHLO; None: unknown.
     """
-    if found.fits is not False or found.largest or lowered is None:
-        return found
+    if fit.fits is not False or fit.largest or lowered is None:
+        return fit
     kind = "value" if lowered.num_partitions == 1 else "value on all devices"
     values = [
         Allocation(
@@ -221,7 +221,7 @@ def with_values(found: Fit, lowered: Reading | None) -> Fit:
         )
         for v in lowered.large
     ]
-    return msgspec.structs.replace(found, largest=values)
+    return msgspec.structs.replace(fit, largest=values)
 
 
 class Contributor(msgspec.Struct, frozen=True):

@@ -228,15 +228,15 @@ def rows_read(leaf: Path, uses: Collection[Path], rows: int, leaves: Collection[
     return min(rows, found)
 
 
-def _is_another(mine: str, step: str, k: int, leaves: Collection[Path]) -> bool:
-    """Return whether ``step`` of a used path certainly leads to another part of the result than ``mine``, the
-    step number ``k`` of an array's path. ``[0]`` and ``.x`` may be the same part, as may ``[1]`` and
-    ``[-1]``."""
-    if mine == step:
+def _is_another(array_step: str, step: str, k: int, leaves: Collection[Path]) -> bool:
+    """Return whether ``step`` of a used path certainly leads to another part of the result than
+    ``array_step``, the step number ``k`` of an array's path. ``[0]`` and ``.x`` may be the same part, as may
+    ``[1]`` and ``[-1]``."""
+    if array_step == step:
         return False
-    if mine[0] == step[0] == ".":
+    if array_step[0] == step[0] == ".":
         return any(k < len(leaf) and leaf[k] == step for leaf in leaves)
-    kinds = [_KIND.match(one) for one in (mine, step)]
+    kinds = [_KIND.match(one) for one in (array_step, step)]
     return None not in kinds and len({kind.group() for kind in kinds if kind is not None}) == 1
 
 

@@ -201,11 +201,11 @@ def runs_once(source: str | None, line: int, *, in_loop: bool = False) -> bool:
     return _runs_once(found, line, NESTED, in_loop=in_loop)
 
 
-def _runs_once(found: Syntax, line: int, deepest: int, *, in_loop: bool = False) -> bool:
+def _runs_once(file_syntax: Syntax, line: int, deepest: int, *, in_loop: bool = False) -> bool:
     """Return whether ``line`` runs only once: outside loops, at module level or in a function that is called
     once. At most ``deepest`` calling functions are followed. ``in_loop``: the innermost block around the
     line, a loop, does not count."""
-    around = [n for n in found.blocks if spans(n, line)]
+    around = [n for n in file_syntax.blocks if spans(n, line)]
     if in_loop and around:
         around.remove(max(around, key=lambda n: (n.lineno, n.col_offset)))
     if not around:
@@ -215,19 +215,23 @@ def _runs_once(found: Syntax, line: int, deepest: int, *, in_loop: bool = False)
     innermost = max(around, key=lambda n: n.lineno)
     if innermost.lineno == line:
         return False  # a decorator or a default on this line belongs to the outer function
-    called = _called_at(found, getattr(innermost, "name", ""))
-    return called is not None and not spans(innermost, called) and _runs_once(found, called, deepest - 1)
+    called = _called_at(file_syntax, getattr(innermost, "name", ""))
+    return (
+        called is not None and not spans(innermost, called) and _runs_once(file_syntax, called, deepest - 1)
+    )
 
 
-def _called_at(found: Syntax, name: str) -> int | None:
+def _called_at(file_syntax: Syntax, name: str) -> int | None:
     """Return the line of the only call of the function ``name``, directly or as in ``app.run(name)``. Return
     None if the file does not call the function, or mentions its name more than once."""
     mentions = [
-        n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
+        n
+        for n in ast.walk(file_syntax.tree)
+        if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
     ]
     if len(mentions) != 1:
         return None
-    for calls in found.calls.values():
+    for calls in file_syntax.calls.values():
         for call in calls:
             if call.func is mentions[0] or (last_name(call.func) in _RUN and mentions[0] in call.args):
                 return call.lineno
@@ -290,10 +294,10 @@ def only_loop(source: str | None, name: str, begins: int) -> int | None:
     return outer[0].lineno if len(outer) == 1 else None
 
 
-def definition(found: Syntax, name: str, begins: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def definition(file_syntax: Syntax, name: str, begins: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """Return the first function of a file with this ``name`` whose ``def``, or one of whose decorators, is on
     the line ``begins``. Return None if there is no such function."""
-    named = (n for n in found.blocks if isinstance(n, FUNCTION) and n.name == name)
+    named = (n for n in file_syntax.blocks if isinstance(n, FUNCTION) and n.name == name)
     return next((n for n in named if begins in (n.lineno, *(d.lineno for d in n.decorator_list))), None)
 
 
@@ -373,10 +377,10 @@ def creates_for_each_call(source: str | None, created: int, called: int) -> bool
     )
 
 
-def _scope(found: Syntax, line: int) -> tuple[ast.AST | None, set[ast.AST]]:
+def _scope(file_syntax: Syntax, line: int) -> tuple[ast.AST | None, set[ast.AST]]:
     """Return (the innermost def around ``line``, the loops and comprehensions around ``line`` in this def).
     The def is None for a line at module level. A def that begins on the line does not count as around it."""
-    around = [n for n in found.blocks if spans(n, line)]
+    around = [n for n in file_syntax.blocks if spans(n, line)]
     scope = max(
         (n for n in around if isinstance(n, FUNCTION) and n.lineno < line),
         key=lambda n: n.lineno,

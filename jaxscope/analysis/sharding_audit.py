@@ -197,23 +197,23 @@ def disagreement(i: Intent) -> Disagreement | None:
     return None
 
 
-def _reason(wanted: Sharding, got: Sharding, shape: Sequence[int]) -> Message | None:
-    wanted_parts, got_parts = parts(wanted, len(shape)), parts(got, len(shape))
-    if wanted_parts is None:
+def _reason(expected: Sharding, got: Sharding, shape: Sequence[int]) -> Message | None:
+    expected_parts, got_parts = parts(expected, len(shape)), parts(got, len(shape))
+    if expected_parts is None:
         return None
-    for k, (size, n) in enumerate(zip(shape, wanted_parts, strict=True)):
+    for k, (size, n) in enumerate(zip(shape, expected_parts, strict=True)):
         if size % n and (got_parts is None or got_parts[k] != n):
             return message("size-not-divisible", size=size, parts=n)
-    if _memory(wanted) != _memory(got):
+    if _memory(expected) != _memory(got):
         return message("other-memory-kind", kind=got.memory_kind or message("default-memory-kind"))
     return None
 
 
-def _times(wanted: Sharding, got: Sharding, rank: int) -> int | None:
-    wanted_parts, got_parts = parts(wanted, rank), parts(got, rank)
-    if wanted_parts is None or got_parts is None or math.prod(got_parts) < 1:
+def _times(expected: Sharding, got: Sharding, rank: int) -> int | None:
+    expected_parts, got_parts = parts(expected, rank), parts(got, rank)
+    if expected_parts is None or got_parts is None or math.prod(got_parts) < 1:
         return None
-    return max(1, math.prod(wanted_parts) // math.prod(got_parts))
+    return max(1, math.prod(expected_parts) // math.prod(got_parts))
 
 
 def spelled(s: Sharding, rank: int | None = None) -> Words:

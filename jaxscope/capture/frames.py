@@ -136,12 +136,12 @@ def column(frame: FrameType) -> int | None:
     return at[2] if at is not None else None
 
 
-def users(found: Iterable[FrameType]) -> list[FrameType]:
-    """Return the frames among ``found`` (innermost first) that run the user's code, at most MAX_STACK. If
+def users(frames: Iterable[FrameType]) -> list[FrameType]:
+    """Return those of ``frames`` (innermost first) that run the user's code, at most MAX_STACK. If
     there are none, return the frames of installed packages (other than JAX and libraries around it)
     instead."""
     best, kept = Standing.LIBRARY, list[FrameType]()
-    for f in found:
+    for f in frames:
         whose = standing(f)
         if whose < best:
             best, kept = whose, []

@@ -398,7 +398,7 @@ class Probe:
     def _numbered(
         self,
         frame: FrameType | None,
-        seen: ev.FunctionSeen,
+        event: ev.FunctionSeen,
         earlier: Call | None,
         key: Key | None,
         rank: int,
@@ -407,7 +407,7 @@ class Probe:
 
         Args:
           frame: the frame of the call; None: it lowers or compiles ahead of time.
-          seen: the event that describes the called function.
+          event: the event that describes the called function.
           earlier: an earlier call with the same trace, if the new call lowers or compiles it once more; else
             None. The new call has the same function and stores the same texts.
           key: the cache key of the call; None: it could not be read.
@@ -420,8 +420,8 @@ class Probe:
             call = Call(number, at, earlier.function, earlier.detail, paths, rank)
             call.keeps_lowered = earlier.keeps_lowered
             return call
-        call = Call(number, at, seen.function, not (seen.library or seen.eager), paths, rank)
-        call.keeps_lowered = call.detail or _computes(seen)
+        call = Call(number, at, event.function, not (event.library or event.eager), paths, rank)
+        call.keeps_lowered = call.detail or _computes(event)
         return call
 
     def _notify_others(
@@ -519,17 +519,17 @@ class Probe:
 
     # -- for the session ------------------------------------------------------------------------------
 
-    def look(self, seen: str) -> None:
+    def look(self, occasion: str) -> None:
         """Log what became of the array arguments of calls that are over: whether they were deleted, were
-        released or are still alive. ``seen`` is the occasion: ``next_call``, ``next_event`` or ``exit``."""
-        self._look_at_arguments(seen, sys._getframe())
+        released or are still alive. ``occasion`` is ``next_call``, ``next_event`` or ``exit``."""
+        self._look_at_arguments(occasion, sys._getframe())
 
-    def _look_at_arguments(self, seen: str, frame: FrameType | None) -> None:
+    def _look_at_arguments(self, occasion: str, frame: FrameType | None) -> None:
         """Do what ``look`` does, for the calls whose frames are not among the callers of ``frame``. None: for
         all calls."""
         self.calls.prune(frame)
         if self.buffer_lifetimes:
-            shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self.calls.running())
+            shield.attempt("argument_fates", self.buffer_lifetimes.look, occasion, self.calls.running())
 
     def call_of(self, jaxpr: Any) -> Call:
         """Return the recorded call to which ``jaxpr`` belongs. If there is none, log a new call for ``jaxpr``
@@ -587,21 +587,21 @@ def _origins(read: signature.Read) -> dict[str, Any]:
     return {"made": found[0], "made_by": found[1]} if found else {}
 
 
-def _computes(seen: ev.FunctionSeen) -> bool:
-    """Return whether ``seen`` describes a function that may compute with the user's functions: a function of
+def _computes(event: ev.FunctionSeen) -> bool:
+    """Return whether ``event`` describes a function that may compute with the user's functions: a function of
     a library other than JAX, such as a solver, or a loop or branch outside jit."""
-    if seen.eager:
-        return seen.name in OF_FUNCTIONS
-    return seen.library and (seen.module or "").partition(".")[0] not in JAX_ROOTS
+    if event.eager:
+        return event.name in OF_FUNCTIONS
+    return event.library and (event.module or "").partition(".")[0] not in JAX_ROOTS
 
 
-def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:
+def _lines(outermost: FrameType | None, event: ev.FunctionSeen, detail: bool) -> dict[str, Any]:
     """Return the fields of the event ``Missed`` for the lines of the program that made a call: site, stack,
     column, library and into_library.
 
     Args:
       outermost: the frame of the call, or JAX's innermost frame if there is no call.
-      seen: the event that describes the called function.
+      event: the event that describes the called function.
       detail: whether the called function is the user's own. If so, or if the function could not be read,
         ``library`` and ``into_library`` are None.
     """
@@ -610,7 +610,7 @@ def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> 
     if not stack:
         stack = shield.attempt("waiting_threads", waiting_thread.user_frames, outermost) or []
     entrance: tuple[int | None, str | None] = (None, None)
-    if not detail and seen.name != UNREADABLE.name:  # else it is unknown whose function it is
+    if not detail and event.name != UNREADABLE.name:  # else it is unknown whose function it is
         entrance = frames.into_library(outermost, jax_internals.CALLBACK_FRAMES)
     return {
         "site": stack[0] if stack else None,

@@ -36,7 +36,7 @@ def over(
     run: Run,
     limits: Limits,
     functions: Mapping[str, Limits] | None = None,
-    part: Part | None = None,
+    part_of_run: Part | None = None,
     *,
     programs: bool = True,
     late: Sequence[Late] = (),
@@ -48,18 +48,18 @@ def over(
       limits: limits on the whole run, and on each program of the user's functions.
       functions: name or pattern of functions -> their limits. A limit on single programs given here replaces
         the one in ``limits``.
-      part: the compilations of a test or a block of code, to check only these; None: the whole run.
+      part_of_run: the compilations of a test or a block of code, to check only these; None: the whole run.
       programs: whether to check the limits on single programs, too.
       late: findings about compilations after step N. A limit on the number of compilations that is met
         without these compilations gets no finding.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}
-    counts = _counts(run, limits, functions, part)
+    counts = _counts(run, limits, functions, part_of_run)
     return [
         *_no_such_axes(run, [limits, *functions.values()]),
         *(_too_many(run, count, reported) for count in counts if not count.allowed_without(reported)),
-        *_over(run, limits, functions, part, programs),
+        *_over(run, limits, functions, part_of_run, programs),
     ]
 
 
@@ -125,11 +125,11 @@ def axes(run: Run) -> set[str]:
 
 
 def _over(
-    run: Run, limits: Limits, functions: Mapping[str, Limits], part: Part | None, programs: bool
+    run: Run, limits: Limits, functions: Mapping[str, Limits], part_of_run: Part | None, programs: bool
 ) -> Iterator[Finding]:
     users = [f for f in run.functions.values() if f.user]
     if limits.seconds is not None:
-        yield from _seconds_of_run(run, limits.seconds, part)
+        yield from _seconds_of_run(run, limits.seconds, part_of_run)
     special: dict[str, list[Limits]] = {}
     for pattern, own in functions.items():
         if not any(matches(f, pattern) for f in run.functions.values()) and not run.defined(pattern):
@@ -138,11 +138,11 @@ def _over(
             if matches(f, pattern):
                 special.setdefault(f.id, []).append(own)
                 if own.seconds is not None:
-                    yield from _seconds_of(f, own.seconds, part)
+                    yield from _seconds_of(f, own.seconds, part_of_run)
     for f in users if programs else ():
         own_limits = special.get(f.id, [])
         for allowed in [*own_limits, limits.without(own_limits)]:
-            yield from of_programs(run, f, allowed, part)
+            yield from of_programs(run, f, allowed, part_of_run)
 
 
 # -- compilations ----------------------------------------------------------------------------------
@@ -176,7 +176,9 @@ class _Count(msgspec.Struct, frozen=True):
         return sum(c.id not in reported for c in self.compilations) <= self.limit
 
 
-def _counts(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Part | None) -> Iterator[_Count]:
+def _counts(
+    run: Run, limits: Limits, functions: Mapping[str, Limits], part_of_run: Part | None
+) -> Iterator[_Count]:
     users = [f for f in run.functions.values() if f.user]
     limited: list[tuple[str | None, int | None, list[Function]]] = [(None, limits.compilations, users)]
     limited += [
@@ -186,7 +188,7 @@ def _counts(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Par
         if matches(f, pattern)
     ]
     for function, limit, members in limited:
-        compiled = [c for f in members for c in within(part, f.compilations) if c.reached_phases & 4]
+        compiled = [c for f in members for c in within(part_of_run, f.compilations) if c.reached_phases & 4]
         if limit is not None and len(compiled) > limit:
             compiled.sort(key=lambda c: c.t_ns)
             yield _Count(function, limit, compiled, len(users) > 1 and len(members) > 1)
@@ -252,9 +254,9 @@ def _alike(a: Cause, b: Cause) -> bool:
 # -- seconds ---------------------------------------------------------------------------------------
 
 
-def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Finding]:
-    compilations = [c for c in within(part, list(run.compilations.values())) if c.entry != "nested"]
-    spent = seconds_within(compilations) if part is not None else run.compiling_seconds
+def _seconds_of_run(run: Run, limit: float, part_of_run: Part | None) -> Iterator[Finding]:
+    compilations = [c for c in within(part_of_run, list(run.compilations.values())) if c.entry != "nested"]
+    spent = seconds_within(compilations) if part_of_run is not None else run.compiling_seconds
     if spent is None:
         yield not_known(message("unknown-seconds"))
         return
@@ -299,8 +301,8 @@ def seconds_within(compilations: Sequence[Compilation]) -> float:
     return found + reused
 
 
-def _seconds_of(f: Function, limit: float, part: Part | None) -> Iterator[Finding]:
-    compilations = within(part, f.compilations)
+def _seconds_of(f: Function, limit: float, part_of_run: Part | None) -> Iterator[Finding]:
+    compilations = within(part_of_run, f.compilations)
     spent = seconds_within(compilations)
     if spent <= limit:
         return

@@ -49,34 +49,34 @@ def recompiles_after(
     n: int,
     functions: Sequence[str] | None = None,
     allow_cache_hits: bool = False,
-    part: Part | None = None,
+    part_of_run: Part | None = None,
     since: str | None = None,
 ) -> list[Finding]:
     """Return the findings about functions traced, lowered or compiled after step ``n`` (0: nothing may
     compile at all). The arguments are those of ``late_after``."""
-    return [late.finding for late in late_after(run, n, functions, allow_cache_hits, part, since)]
+    return [late.finding for late in late_after(run, n, functions, allow_cache_hits, part_of_run, since)]
 
 
 def of_part(
-    run: Run, n: int, functions: Sequence[str] | None, part: Part, since: str | None = None
+    run: Run, n: int, functions: Sequence[str] | None, part_of_run: Part, since: str | None = None
 ) -> list[Finding]:
     """Return the findings about functions that a block of code or a test traced, lowered or compiled after
     step ``n``. 0: nothing may compile at all.
 
     Args:
       functions: names or patterns of the functions to check; None: all.
-      part: id of a compilation in the block or the test -> its step.
+      part_of_run: id of a compilation in the block or the test -> its step.
       since: what messages call the recorded code (``this block``), if functions may have been compiled before
         the recording started; else None.
 
     Raises:
       UsageError: the step of a compilation is unknown, and there would be an error if ``n`` were 0.
     """
-    if not n or None not in part.values():
-        return recompiles_after(run, n, functions, part=part, since=since)
-    found = recompiles_after(run, 0, functions, part=part)
+    if not n or None not in part_of_run.values():
+        return recompiles_after(run, n, functions, part_of_run=part_of_run, since=since)
+    found = recompiles_after(run, 0, functions, part_of_run=part_of_run)
     if any(f.code == CODE and f.severity == ERROR for f in found):
-        raise unknown_steps(run, part)
+        raise unknown_steps(run, part_of_run)
     return [f for f in found if f.code != CODE]
 
 
@@ -85,7 +85,7 @@ def late_after(
     n: int,
     functions: Sequence[str] | None = None,
     allow_cache_hits: bool = False,
-    part: Part | None = None,
+    part_of_run: Part | None = None,
     since: str | None = None,
     keep: Callable[[str, Frame | None], bool] = lambda code, site: True,
 ) -> list[Late]:
@@ -101,14 +101,15 @@ def late_after(
       functions: names or patterns of the functions to check; None: all.
       allow_cache_hits: whether to ignore programs that were loaded from the persistent cache, except those of
         library functions.
-      part: id of a compilation in a test or a block of code -> its step; only these are checked. None: the
-        whole run.
+      part_of_run: id of a compilation in a test or a block of code -> its step; only these are checked. None:
+        the whole run.
       since: what messages call the recorded code (``this block``), if functions may have been compiled before
         the recording started; else None.
       keep: takes (the code JX190, the line of a compilation), and returns whether to report this compilation.
 
     Raises:
-      UsageError: ``n`` is not 0, 1, 2, ...; or ``part`` is None, ``n`` is not 0, and no process counts steps.
+      UsageError: ``n`` is not 0, 1, 2, ...; or ``part_of_run`` is None, ``n`` is not 0, and no process counts
+        steps.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise UsageError(
@@ -117,18 +118,18 @@ def late_after(
             slug="gate-after",
         )
     steps = Steps(run)
-    if part is None:
+    if part_of_run is None:
         if n and not any(steps.known(p) for p in run.processes.values()):
             raise unknown_steps(run)
-        part = {c.id: steps.of(c) for c in run.compilations.values()}
+        part_of_run = {c.id: steps.of(c) for c in run.compilations.values()}
     late: list[Miss] = []
     unplaced: list[Compilation] = []
     for c in run.compilations.values():
-        if c.id not in part or not (_counts(c, allow_cache_hits) or _of_library(c)):
+        if c.id not in part_of_run or not (_counts(c, allow_cache_hits) or _of_library(c)):
             continue
         if functions is not None and not _meant(c, functions):
             continue
-        step = known(part[c.id], n)
+        step = known(part_of_run[c.id], n)
         if (n and step is not None and step <= n) or not keep(CODE, c.site):
             continue
         if n and step is None:
@@ -140,7 +141,7 @@ def late_after(
             Late(_finding(run, n, change, since), frozenset(m.compilation.id for m in change.every))
             for change in root_cause.together(run, _grouped(_outermost(run, late)))
         ),
-        *map(Late, _unplaced(n, [c for c in unplaced if not _of_library(c)], part)),
+        *map(Late, _unplaced(n, [c for c in unplaced if not _of_library(c)], part_of_run)),
         *map(Late, _missing(run, functions)),
     ]
 
@@ -152,23 +153,25 @@ def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
     return msgspec.structs.replace(cause, detail=RecordingBegan(since))
 
 
-def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
-    """Return the compilations in ``compilations`` that belong to ``part`` (a block of code or a test); None:
-    all."""
-    return [c for c in compilations if part is None or c.id in part]
+def within(part_of_run: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
+    """Return the compilations in ``compilations`` that belong to ``part_of_run`` (a block of code or a test);
+    None: all."""
+    return [c for c in compilations if part_of_run is None or c.id in part_of_run]
 
 
-def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageError:
+def unknown_steps(run: Run | None = None, part_of_run: Part | None = None) -> UsageError:
     """Return the error that the training steps were not counted, with a hint on how to count them. With
     ``run``, the hint may also suggest counting the calls of a function of the user.
 
     Args:
       run: the run that was checked.
-      part: the compilations of a test or a block of code, to suggest only a function among these.
+      part_of_run: the compilations of a test or a block of code, to suggest only a function among these.
     """
     busiest = None
     if run is not None:
-        users = [f for f in run.functions.values() if f.user and f.compiled and within(part, f.compilations)]
+        users = [
+            f for f in run.functions.values() if f.user and f.compiled and within(part_of_run, f.compilations)
+        ]
         busiest = max(users, key=lambda f: (f.compiled, f.seconds), default=None)
     name = busiest.seen.name if busiest is not None else "NAME"
     reasons = [lost.reason for lost in run.lost if lost.seam == "step_function"] if run is not None else []
@@ -358,12 +361,12 @@ def _when(n: int, group: Sequence[Miss]) -> Message:
     return message("in-steps-after", first=steps[0], last=steps[-1], n=n)
 
 
-def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
+def _unplaced(n: int, compilations: Sequence[Compilation], part_of_run: Part) -> Iterator[Finding]:
     """Yield errors that it is unknown whether ``compilations`` were after step ``n``, one error for each
-    reason. ``part`` is id of a compilation -> step."""
+    reason. ``part_of_run`` is id of a compilation -> step."""
     by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
-        step, pid = part[c.id], c.process.pid
+        step, pid = part_of_run[c.id], c.process.pid
         key, reason = (
             (step.because.slug, step.because)
             if isinstance(step, Either)
@@ -392,9 +395,11 @@ def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
             yield unknown.no_such_function(run, pattern)
 
 
-def without_late(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
-    """Return ``found`` without the findings of rules about recompiles whose evidence shares a compilation
+def without_late(findings: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
+    """Return ``findings`` without the findings of rules about recompiles whose evidence shares a compilation
     with the evidence of ``late``."""
     reported = {e.compilation for f in late for e in f.evidence} - {None}
     codes = {r.code for r in registry.rules().values() if r.recompiles}
-    return [f for f in found if f.code not in codes or not any(e.compilation in reported for e in f.evidence)]
+    return [
+        f for f in findings if f.code not in codes or not any(e.compilation in reported for e in f.evidence)
+    ]

@@ -50,8 +50,8 @@ def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) 
         )
     names = _names("functions", functions)
 
-    def judge(run: Run, part: gate.Part) -> Outcome:
-        return _outcome(gate.of_part(run, after, names, part))
+    def judge(run: Run, part_of_run: gate.Part) -> Outcome:
+        return _outcome(gate.of_part(run, after, names, part_of_run))
 
     return judge
 
@@ -62,11 +62,11 @@ def max_compilations(n: int, function: str | None = None) -> Judge:
     most = _read(limits.count, "n", n)
     names = _names("function", function)
 
-    def judge(run: Run, part: gate.Part) -> Outcome:
+    def judge(run: Run, part_of_run: gate.Part) -> Outcome:
         allowed = limits.Limits(compilations=most)
         if names is None:
-            return _outcome(budgets.over(run, allowed, part=part))
-        return _outcome(budgets.over(run, limits.Limits(), dict.fromkeys(names, allowed), part))
+            return _outcome(budgets.over(run, allowed, part_of_run=part_of_run))
+        return _outcome(budgets.over(run, limits.Limits(), dict.fromkeys(names, allowed), part_of_run))
 
     return judge
 
@@ -74,7 +74,9 @@ def max_compilations(n: int, function: str | None = None) -> Judge:
 def max_compile_seconds(s: float) -> Judge:
     """Return a check that tracing, lowering and compiling take at most ``s`` seconds in the test."""
     most = _read(limits.seconds, "s", s)
-    return lambda run, part: _outcome(budgets.over(run, limits.Limits(seconds=most), part=part))
+    return lambda run, part_of_run: _outcome(
+        budgets.over(run, limits.Limits(seconds=most), part_of_run=part_of_run)
+    )
 
 
 def max_collectives(kind: str | None = None, count: int | None = None, bytes: Any = None) -> Judge:
@@ -102,9 +104,11 @@ def max_collectives(kind: str | None = None, count: int | None = None, bytes: An
         else {},
     )
 
-    def judge(run: Run, part: gate.Part) -> Outcome:
+    def judge(run: Run, part_of_run: gate.Part) -> Outcome:
         compiled = [
-            c for c in run.compilations.values() if c.id in part and c.reached_phases & 4 and c.function.user
+            c
+            for c in run.compilations.values()
+            if c.id in part_of_run and c.reached_phases & 4 and c.function.user
         ]
         if not compiled:
             return Outcome(
@@ -113,7 +117,11 @@ def max_collectives(kind: str | None = None, count: int | None = None, bytes: An
             )
         users = {c.function.id: c.function for c in compiled}
         return _outcome(
-            [f for each in users.values() for f in program_limits.of_programs(run, each, allowed, part)]
+            [
+                f
+                for each in users.values()
+                for f in program_limits.of_programs(run, each, allowed, part_of_run)
+            ]
         )
 
     return judge
@@ -156,11 +164,11 @@ def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
         raise UsageError(f"the mark {name}: {e.message}", hint=e.hint or f"usage: {usage(name)}") from None
 
 
-def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
+def judged(name: str, judge: Judge, run: Run, part_of_run: gate.Part) -> Outcome:
     """Run ``judge``, the check of the mark ``name``, and return its result. A JaxscopeError raised by the
-    check becomes a failure. ``part`` is a dict: id of a compilation in the test -> its step."""
+    check becomes a failure. ``part_of_run`` is a dict: id of a compilation in the test -> its step."""
     try:
-        found = judge(run, part)
+        found = judge(run, part_of_run)
     except JaxscopeError as e:
         return Outcome(f"{name}: {e}")
     return msgspec.structs.replace(
@@ -168,11 +176,13 @@ def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
     )
 
 
-def _outcome(found: Sequence[Finding]) -> Outcome:
-    wrong = [f for f in found if f.severity != NOTE]
+def _outcome(findings: Sequence[Finding]) -> Outcome:
+    wrong = [f for f in findings if f.severity != NOTE]
     if wrong:
         return Outcome(plain_text.render(wrong), surely=any(f.code != unknown.CODE for f in wrong))
-    notes = [title(f) if f.source is None else f"{title(f)} ({escape(text.line(f.source))})" for f in found]
+    notes = [
+        title(f) if f.source is None else f"{title(f)} ({escape(text.line(f.source))})" for f in findings
+    ]
     return Outcome(None, notes)
 
 

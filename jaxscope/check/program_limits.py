@@ -84,14 +84,14 @@ class Limited(msgspec.Struct, frozen=True):
         return not_known(text, self.compilation)
 
 
-def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
+def of_programs(run: Run, f: Function, limits: Limits, part_of_run: Part | None) -> Iterator[Finding]:
     """Yield a finding for each of ``limits`` that a program of the function ``f`` exceeds, or that cannot be
-    checked. Programs for targets are not checked. ``part``: the compilations of a test or a block of code, to
-    check only these; None: all."""
+    checked. Programs for targets are not checked. ``part_of_run``: the compilations of a test or a block of
+    code, to check only these; None: all."""
     if not limits.of_programs:
         return
     seen: set[str] = set()
-    for c in within(part, f.compilations):
+    for c in within(part_of_run, f.compilations):
         if not c.reached_phases & 4 or (c.program is not None and c.program in seen):
             continue
         program = run.programs.get(c.program or "")

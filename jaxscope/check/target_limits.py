@@ -45,18 +45,18 @@ class Aim(msgspec.Struct, frozen=True):
     tables: Mapping[str, Limits] = {}
 
 
-def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits]) -> Aim:
+def aim(runs: Sequence[Run], targets: Iterable[str], tables: Mapping[str, Limits]) -> Aim:
     """Return the targets (``v5e:4x4``) that a check is about, together with the runs to check.
 
     Args:
       runs: the run, then the runs of the same program on other numbers of devices.
-      given: the names of targets on the command line.
+      targets: the names of targets on the command line.
       tables: the tables ``[tool.jaxscope.check.targets]``: target or pattern (``v5e:*``) -> limits.
 
     Raises:
-      UsageError: a name in ``given`` is not a target, or one in ``tables`` neither a target nor a pattern.
+      UsageError: a name in ``targets`` is not a target, or one in ``tables`` neither a target nor a pattern.
     """
-    names = list(dict.fromkeys(machines.parse(text).name for text in given))
+    names = list(dict.fromkeys(machines.parse(text).name for text in targets))
     for text in tables:
         alone(text)
     return Aim(runs, names, tables)
@@ -83,8 +83,8 @@ def _command(targets: Sequence[str], argv: Sequence[str]) -> str:
     return shlex.join(["jaxscope", "run", *words, "--wait-targets", *(argv or ["train.py"])])
 
 
-def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
-    """Return ``found``, the findings of the first run, with added findings about programs for targets
+def of_rules(a: Aim, findings: Sequence[Finding], *, rules: bool) -> list[Finding]:
+    """Return ``findings``, the findings of the first run, with added findings about programs for targets
     (machines to compile for). If the command line names targets, findings that are only about other targets
     are removed.
 
@@ -93,7 +93,7 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
       rules: True: add findings of the rules in the other runs. False: add only findings about programs that
         do not fit into a target's memory, in all runs.
     """
-    every = list(found)
+    every = list(findings)
     if rules:
         every = merging.joined(every, map(registry.findings, a.runs[1:]))
     else:

@@ -198,18 +198,18 @@ def _not_checked(e: UsageError) -> Finding:
     return msgspec.structs.replace(unknown.not_recorded(message("not-checked", error=e.message)), fix=e.hint)
 
 
-def _same_program(which: str | None, directory: RunDir) -> None:
+def _same_program(run_name: str | None, directory: RunDir) -> None:
     """Check that ``latest`` on the command line means a run of the program that the user ran last. ``latest``
     is the newest run that recorded anything; newer runs that recorded nothing are skipped.
 
     Args:
-      which: the run on the command line; nothing is checked unless it is ``latest``, empty or None.
+      run_name: the run on the command line; nothing is checked unless it is ``latest``, empty or None.
       directory: the directory of the run that ``latest`` means.
 
     Raises:
       UsageError: the newest run recorded nothing and is known to be of another program.
     """
-    if which not in (None, "", "latest"):
+    if run_name not in (None, "", "latest"):
         return
     newest = store.one_process(store.all_runs()[-1])
     this, other = _program(directory), _program(newest)
@@ -245,14 +245,14 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
     return not result.failing(strict=bool(options.get("strict")))
 
 
-def options(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the check, as name in ``[tool.jaxscope.check]`` -> value. ``given`` has the
-    options on the command line. An option that is None or missing there comes from its environment variable,
-    or else from pyproject.toml. Options without a value are not in the result."""
+def options(command_line: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the check, as name in ``[tool.jaxscope.check]`` -> value. ``command_line`` has
+    the options on the command line. An option that is None or missing there comes from its environment
+    variable, or else from pyproject.toml. Options without a value are not in the result."""
     loaded = config.load()
-    found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}
+    found = {key: loaded.get("check", key, command_line.get(key)) for key in config.OPTIONS["check"]}
     configured = loaded.values.get("check", {}).get("baseline")
-    if given.get("baseline") is None and configured is not None and found["baseline"] == configured:
+    if command_line.get("baseline") is None and configured is not None and found["baseline"] == configured:
         found["baseline"] = str(loaded.path.parent / configured) if loaded.path is not None else configured
     return {key: value for key, value in found.items() if value is not None}
 

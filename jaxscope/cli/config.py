@@ -101,25 +101,25 @@ class Config(msgspec.Struct, frozen=True):
         self,
         table: str,
         key: str,
-        given: Any = None,
+        command_line_value: Any = None,
         default: Any = None,
         environ: Mapping[str, str] | None = None,
     ) -> Any:
-        """Return the value of an option: the first that exists of ``given``, its environment variable (unless
-        its value is a table), its value in pyproject.toml, and ``default``.
+        """Return the value of an option: the first that exists of ``command_line_value``, its environment
+        variable (unless its value is a table), its value in pyproject.toml, and ``default``.
 
         Args:
           table: the name of the option's table, such as ``check``; empty for ``[tool.jaxscope]`` itself.
           key: the name of the option, such as ``no-recompiles-after``.
-          given: the value on the command line; None: not given.
+          command_line_value: the value on the command line; None: not given.
           environ: the environment variables; None: those of this process.
 
         Raises:
           UsageError: the value of the environment variable is not allowed.
         """
         option = OPTIONS[table][key]
-        if given is not None:
-            return given
+        if command_line_value is not None:
+            return command_line_value
         variable = variable_of(key)
         text = (os.environ if environ is None else environ).get(variable)
         if text is not None and option.type is not dict:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 NAMED = 6  # functions listed in the message about an ambiguous name
 
 
-def chosen(which: str | None, rank: int | None = None) -> RunDir:
-    """Return the directory of the run that the command line calls ``which``; None: the newest run that
+def chosen(run_name: str | None, rank: int | None = None) -> RunDir:
+    """Return the directory of the run that the command line calls ``run_name``; None: the newest run that
     recorded anything.
 
     The run of a job contains a directory for each rank (process of the job); then return the directory of
@@ -36,13 +36,13 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
     Raises:
       RunNotFound: there is no such run.
     """
-    found = store.find(which)
-    if which == found.name and which != found.path.name and not Path(which).is_dir():
-        same = [r for r in store.all_runs() if r.name == which]
+    found = store.find(run_name)
+    if run_name == found.name and run_name != found.path.name and not Path(run_name).is_dir():
+        same = [r for r in store.all_runs() if r.name == run_name]
         if len(same) > 1:
             this = escape(found.path.name)
-            sys.stderr.write(f"{len(same)} runs are called {escape(which)}; showing the newest, {this}\n")
-    if which in (None, "", "latest"):
+            sys.stderr.write(f"{len(same)} runs are called {escape(run_name)}; showing the newest, {this}\n")
+    if run_name in (None, "", "latest"):
         newest = store.all_runs()[-1]
         if newest.path != found.path:
             sys.stderr.write(
@@ -52,15 +52,15 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
     return store.one_process(found, rank)
 
 
-def job_of(which: str | None, directory: RunDir) -> Job | None:
+def job_of(run_name: str | None, directory: RunDir) -> Job | None:
     """Return the recordings of all ranks (processes) of a job. Return None if the command line names a single
     rank, or a run of one process.
 
     Args:
-      which: the word on the command line that names the run; None: the newest run.
+      run_name: the word on the command line that names the run; None: the newest run.
       directory: the directory that ``chosen`` returned for this word.
     """
-    if directory.path.parent.name != store.RANKS or store.find(which).path == directory.path:
+    if directory.path.parent.name != store.RANKS or store.find(run_name).path == directory.path:
         return None
     from jaxscope.cli.progress import reading
     from jaxscope.model import ranks

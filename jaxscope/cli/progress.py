@@ -21,8 +21,8 @@ CLEAR = "\r\x1b[K"
 
 
 @contextlib.contextmanager
-def reading(what: str, *, unit: str | None = None) -> Iterator[Progress | None]:
-    """Yield a function ``progress(done, total)`` that shows on stderr how much of ``what`` has been read.
+def reading(label: str, *, unit: str | None = None) -> Iterator[Progress | None]:
+    """Yield a function ``progress(done, total)`` that shows ``label`` on stderr, with how much has been read.
     Yield None if no progress is shown. ``unit`` is what is counted (``ranks``); None: bytes.
 
     Python's garbage collection is off until the ``with`` statement ends. Later collections do not search the
@@ -31,7 +31,7 @@ def reading(what: str, *, unit: str | None = None) -> Iterator[Progress | None]:
     automatic = gc.isenabled()
     gc.disable()  # what is read stays in use: searching it for garbage would take as long as reading it
     try:
-        with _shown(what, unit) as progress:
+        with _shown(label, unit) as progress:
             yield progress
     finally:
         if automatic:
@@ -42,7 +42,7 @@ def reading(what: str, *, unit: str | None = None) -> Iterator[Progress | None]:
 
 
 @contextlib.contextmanager
-def _shown(what: str, unit: str | None) -> Iterator[Progress | None]:
+def _shown(label: str, unit: str | None) -> Iterator[Progress | None]:
     stream = sys.stderr
     if stream is None or os.environ.get("CI") or not stream.isatty() or os.environ.get("TERM") == "dumb":
         yield None
@@ -56,7 +56,7 @@ def _shown(what: str, unit: str | None) -> Iterator[Progress | None]:
         if now - started > AFTER_S and now - shown > EVERY_S:
             shown, written = now, True
             whole = f"{total / (1 << 20):.0f} MiB" if unit is None else f"{total:,} {unit}"
-            stream.write(f"{CLEAR}{what}: {100 * done // max(1, total)} % of {whole}")
+            stream.write(f"{CLEAR}{label}: {100 * done // max(1, total)} % of {whole}")
             stream.flush()
 
     try:

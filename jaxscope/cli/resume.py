@@ -19,8 +19,8 @@ from jaxscope.present.escape import escape
 COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
-def handle(which: str) -> int:
-    """Compile the programs of the run ``which``, and of the runs inside its directory, that have no result
+def handle(run_name: str) -> int:
+    """Compile the programs of the run ``run_name``, and of the runs inside its directory, that have no result
     yet for their targets (accelerators of other machines). Return 1 if the compiler's process cannot start,
     or if it crashed, took too long or ended again; else 0.
 
@@ -31,7 +31,7 @@ def handle(which: str) -> int:
     from jaxscope.model.load import load, state
     from jaxscope.present.targets import waiting as waiting_for
 
-    record = chosen(which)
+    record = chosen(run_name)
     runs = [record, *store.sub_runs(record)]
     done = lost = 0
     for run in runs:
@@ -47,7 +47,7 @@ def handle(which: str) -> int:
             continue
         for t in read.targets:
             targeting.installed(t.platform, t.name)
-        require_same_flags(run, which)
+        require_same_flags(run, run_name)
         n = queue.again()
         sys.stderr.write(f"jaxscope: {escape(store.address(run))}: {n} left to compile\n")
         queue.beat()
@@ -68,9 +68,9 @@ def handle(which: str) -> int:
     return 1 if lost else 0
 
 
-def require_same_flags(run: RunDir, which: str) -> None:
-    """Check that the compiler's environment variables have the values recorded in ``run``. ``which`` is the
-    name of the run on the command line, for the hint.
+def require_same_flags(run: RunDir, run_name: str) -> None:
+    """Check that the compiler's environment variables have the values recorded in ``run``. ``run_name`` is
+    the name of the run on the command line, for the hint.
 
     Raises:
       UsageError: a variable differs; the hint is the command that sets it.
@@ -81,6 +81,6 @@ def require_same_flags(run: RunDir, which: str) -> None:
             raise UsageError(
                 f"{store.address(run)} was recorded with {name}={value}, which is not set now",
                 hint=f"if you trust it: {name}={shlex.quote(value)} jaxscope compile --rest"
-                f" {shlex.quote(which)}",
+                f" {shlex.quote(run_name)}",
                 slug="rest-flags",
             )

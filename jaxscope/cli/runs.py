@@ -344,22 +344,22 @@ def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
     return False
 
 
-def _remove(found: RunDir) -> bool:
-    """Remove the run in ``found`` and print its directory. Keep files that jaxscope did not write, and name
-    them on stderr. Return False if the run does not exist any more.
+def _remove(directory: RunDir) -> bool:
+    """Remove the run in ``directory`` and print its directory. Keep files that jaxscope did not write, and
+    name them on stderr. Return False if the run does not exist any more.
 
     Raises:
       LogError: the run cannot be removed.
     """
     try:
-        left = found.remove()
+        left = directory.remove()
     except OSError as e:
-        raise LogError(f"{found.path} cannot be removed: {e.strerror}", slug="run-unremovable") from e
+        raise LogError(f"{directory.path} cannot be removed: {e.strerror}", slug="run-unremovable") from e
     except LogError:
-        if found.path.exists():
+        if directory.path.exists():
             raise
         return False
-    print(f"removed {found.path}")  # noqa: T201
+    print(f"removed {directory.path}")  # noqa: T201
     if left:
         named = ", ".join(escape(name) for name in sorted(left)[:SHOWN])
         more = f" and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
@@ -367,14 +367,14 @@ def _remove(found: RunDir) -> bool:
     return True
 
 
-def _going_on(found: RunDir) -> bool:
-    """Return whether a process still writes into the run ``found``, its ranks (processes of a job) or the
+def _going_on(directory: RunDir) -> bool:
+    """Return whether a process still writes into the run ``directory``, its ranks (processes of a job) or the
     runs inside it. If this is unknown, because the process is on another machine, return whether it wrote
     within the last day."""
     from jaxscope.model.load import going_on, load
 
-    places = store.rank_runs(found)
-    for each in places or (found, *store.sub_runs(found)):
+    places = store.rank_runs(directory)
+    for each in places or (directory, *store.sub_runs(directory)):
         queue = Queue(each)
         if queue.waiting() and not queue.abandoned():
             return True

@@ -129,11 +129,11 @@ def _value(text: str, at: int) -> tuple[str, int]:
     return value, at
 
 
-def program(given: Command, chosen: Sequence[Setting]) -> Command:
-    """Return the command line ``given`` with the flags among ``chosen``. A flag replaces the same flag in
-    ``given``, or is appended: ``train.py --mesh=8`` -> ``train.py --mesh=4``."""
-    first = 2 if given.words[0] in ("-m", "-c") else 1
-    words, arguments = given.words[:first], given.words[first:]
+def program(command: Command, chosen: Sequence[Setting]) -> Command:
+    """Return the command line ``command`` with the flags among ``chosen``. A flag replaces the same flag in
+    ``command``, or is appended: ``train.py --mesh=8`` -> ``train.py --mesh=4``."""
+    first = 2 if command.words[0] in ("-m", "-c") else 1
+    words, arguments = command.words[:first], command.words[first:]
     for setting in chosen:
         if setting.is_flag:
             arguments = _with_flag(arguments, setting)

@@ -64,23 +64,23 @@ def look(run: RunDir, program: int) -> Evidence:
     return Evidence((run.path / "boot" / str(program)).exists(), frozenset(marks), started, something, died)
 
 
-def explain(seen: Evidence, ended: Ended) -> list[str]:
+def explain(evidence: Evidence, ended: Ended) -> list[str]:
     """Return lines for the user about why nothing was recorded, and what to do. Empty if something was
     recorded, or if the start-up file failed and has already printed the reason.
 
     Args:
-      seen: the result of ``look``.
+      evidence: the result of ``look``.
       ended: how the program ended.
     """
     nothing = "nothing was recorded: "
     failed = ended.exit_code != 0
-    if seen.something:
+    if evidence.something:
         return []
-    if seen.started:
+    if evidence.started:
         if failed:
             return [f"the program ended with {ended.how} before its first compilation"]
         return ["the program imported jax but compiled nothing, so there is nothing to report"]
-    if not seen.booted and "jax" not in seen.marks:
+    if not evidence.booted and "jax" not in evidence.marks:
         if flag := ignores_pythonpath():
             return [
                 f"{nothing}python was started with {flag}, which keeps Python from loading jaxscope",
@@ -93,16 +93,16 @@ def explain(seen: Evidence, ended: Ended) -> list[str]:
             f" by PYTHONPATH)",
             "record from inside the program instead: with jaxscope.record(): ...",
         ]
-    if "jax" not in seen.marks:
+    if "jax" not in evidence.marks:
         if failed:
             return [f"{nothing}the program ended with {ended.how} before it imported jax"]
         return [
             f"{nothing}the program did not import jax",
             "if it starts another Python with -I, -E or -S, record in that one: with jaxscope.record(): ...",
         ]
-    if "failed" in seen.marks:
+    if "failed" in evidence.marks:
         return []
-    if "no jaxscope" in seen.marks:
+    if "no jaxscope" in evidence.marks:
         return [
             f"{nothing}jaxscope is not installed in the environment whose Python imported jax",
             "install it there: python -m pip install jaxscope",

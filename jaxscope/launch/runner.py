@@ -172,16 +172,16 @@ class _Watch:
     """Waits for the end of the process ``pid`` and forwards signals to it.
 
     Args:
-      held: the signals that are blocked in this process and read one by one.
+      signals: the signals that are blocked in this process and read one by one.
       witness: finds out whether a signal was sent to the whole process group; None: all signals are
         forwarded.
       record: the run directory, for the heartbeat (a file with the current time); None: no heartbeat is
         written.
     """
 
-    def __init__(self, pid: int, held: set[int], witness: Witness | None, record: RunDir | None) -> None:
+    def __init__(self, pid: int, signals: set[int], witness: Witness | None, record: RunDir | None) -> None:
         self.pid = pid
-        self.held = held
+        self.signals = signals
         self.witness = witness
         self.heartbeat = Heartbeat(record.heartbeat) if record is not None else None
         self.seen: dict[int, float] = {}  # the time at which each signal was sent to the whole group
@@ -204,7 +204,7 @@ class _Watch:
             elif pid:
                 return status
             else:
-                self._forward(_next_signal(self.held, beat_at - now))
+                self._forward(_next_signal(self.signals, beat_at - now))
 
     def close(self) -> None:
         """Release the lock on the heartbeat file, which tells other processes that this process still waits.
@@ -255,21 +255,21 @@ class _Watch:
         # The Ctrl-Z of the terminal may be pending here, too. As the signal is blocked, both become one stop.
         os.kill(os.getpid(), number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
-        signal.pthread_sigmask(signal.SIG_BLOCK, self.held)
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.signals)
 
 
-def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int] | None:
-    """Wait at most ``seconds`` for one of the blocked signals ``held``. Return (its number, whether the
+def _next_signal(signals: set[int], seconds: float) -> tuple[int, bool | None, int] | None:
+    """Wait at most ``seconds`` for one of ``signals``, which are blocked. Return (its number, whether the
     kernel sent it, process id of the sender); None if none arrived. On macOS, the second item is None and the
     third is 0."""
     if _HAS_SIGINFO:
-        info = signal.sigtimedwait(held, max(seconds, 0.0))
+        info = signal.sigtimedwait(signals, max(seconds, 0.0))
         # A terminal's signals have SI_KERNEL (0x80) and go to its foreground group; kill() has SI_USER (0).
         return (info.si_signo, info.si_code > 0, info.si_pid) if info else None
     # macOS drops a blocked SIGCHLD that has no handler. So return at least ten times a second, for the caller
     # to check whether the program has ended.
     signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 0.01), 0.1))
-    number = signal.sigwait(held)
+    number = signal.sigwait(signals)
     signal.setitimer(signal.ITIMER_REAL, 0)
     return (number, None, 0) if number != signal.SIGALRM else None
 

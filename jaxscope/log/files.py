@@ -304,10 +304,10 @@ def _plain(name: str, path: Path) -> str:
     return name
 
 
-def _regular(found: os.stat_result, path: Path) -> os.stat_result:
-    if stat.S_ISDIR(found.st_mode):
+def _regular(file_status: os.stat_result, path: Path) -> os.stat_result:
+    if stat.S_ISDIR(file_status.st_mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(found.st_mode):
-        code = errno.ELOOP if stat.S_ISLNK(found.st_mode) else errno.EINVAL
+    if not stat.S_ISREG(file_status.st_mode):
+        code = errno.ELOOP if stat.S_ISLNK(file_status.st_mode) else errno.EINVAL
         raise OSError(code, "a link" if code == errno.ELOOP else "no regular file", str(path))
-    return found
+    return file_status

@@ -237,10 +237,10 @@ def found_below(path: Path, depth: int = 5) -> list[RunDir]:
     return [each for p in below for each in found_below(p, depth - 1)]
 
 
-def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
+def copy(place: RunDir, into: RunDir, rank: int, **entries: Any) -> RunDir:
     """Copy ``place``, the recording of one process, into ``into``, the run of a job, as the process with the
     number ``rank``. Return the new directory. The program texts are copied to ``into/blobs``. Profiles and
-    sub-runs are not copied. ``given`` are entries for the ``meta.json`` of the copy.
+    sub-runs are not copied. ``entries`` are added to the ``meta.json`` of the copy.
 
     Raises:
       OSError: something cannot be read or written.
@@ -261,7 +261,7 @@ def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
                     files.write(
                         into.path / "blobs" / blob, _pieces(outer / "blobs" / blob, outer), within=into.path
                     )
-    meta = {**place.meta, "rank": rank, **given}
+    meta = {**place.meta, "rank": rank, **entries}
     files.write(target / removal.META, json.dumps(meta, indent=1) + "\n", within=into.path)
     return RunDir(target)
 

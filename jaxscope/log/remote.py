@@ -114,19 +114,19 @@ class Store:
         bytes."""
         _call(lambda: self._fs.pipe({f"{self._root}/{name}": data for name, data in objects.items()}))
 
-    def get(self, wanted: dict[str, int]) -> dict[str, bytes]:
-        """Return {path: content} of objects in the store. ``wanted`` is {path: number of bytes to read from
+    def get(self, sizes: dict[str, int]) -> dict[str, bytes]:
+        """Return {path: content} of objects in the store. ``sizes`` is {path: number of bytes to read from
         the beginning of the object}. Objects that do not exist are missing in the result, unless 0 bytes of
         them are wanted."""
-        names = [name for name, size in wanted.items() if size]
+        names = [name for name, size in sizes.items() if size]
         paths = [f"{self._root}/{name}" for name in names]
-        ends = [wanted[name] for name in names]
+        ends = [sizes[name] for name in names]
         found = (
             _call(lambda: self._fs.cat_ranges(paths, [0] * len(ends), ends, on_error="return"))
             if names
             else []
         )
-        data = {name: b"" for name, size in wanted.items() if not size}
+        data = {name: b"" for name, size in sizes.items() if not size}
         for name, content in zip(names, found, strict=True):
             if isinstance(content, bytes):
                 data[name] = content

@@ -505,8 +505,8 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
     return sorted(found, key=lambda r: (r.started, r.path.name))
 
 
-def find(which: str | None = None) -> RunDir:
-    """Return the run that a user means by ``which``: a directory, a name, the beginning of a directory's
+def find(run_name: str | None = None) -> RunDir:
+    """Return the run that a user means by ``run_name``: a directory, a name, the beginning of a directory's
     name, or ``latest``.
 
     ``latest`` (or None) means the newest run that recorded anything, or the newest of all if none did. Of
@@ -514,13 +514,14 @@ def find(which: str | None = None) -> RunDir:
     ``latest/MESH=4x4``. A run in a store (``s3://...``) is downloaded.
 
     Raises:
-      RunNotFound: there is no such run (the hint has similar names), or several names begin with ``which``.
+      RunNotFound: there is no such run (the hint has similar names), or several names begin with
+        ``run_name``.
       JaxscopeError: the store cannot be read.
     """
-    if which is not None and remote.is_remote(which):
-        return RunDir(remote.fetched(which, runs_home().parent / "remote"))
+    if run_name is not None and remote.is_remote(run_name):
+        return RunDir(remote.fetched(run_name, runs_home().parent / "remote"))
     runs = all_runs()
-    if which in (None, "", "latest"):
+    if run_name in (None, "", "latest"):
         if runs:
             return next((r for r in reversed(runs) if r.recorded), runs[-1])
         raise RunNotFound(
@@ -528,45 +529,45 @@ def find(which: str | None = None) -> RunDir:
             hint="record one: jaxscope run train.py",
             slug="no-runs",
         )
-    assert which is not None
-    path = Path(which)
+    assert run_name is not None
+    path = Path(run_name)
     if _is_run(path):
         return RunDir(path)
-    if "/" in which and not path.is_dir():
-        inside = _within(which)
+    if "/" in run_name and not path.is_dir():
+        inside = _within(run_name)
         if inside is not None:
             return inside
-    named = [r for r in runs if which == r.path.name] or [r for r in runs if which == r.name]
+    named = [r for r in runs if run_name == r.path.name] or [r for r in runs if run_name == r.name]
     if named:
         return named[-1]
-    begun = [r for r in runs if r.path.name.startswith(which)]
+    begun = [r for r in runs if r.path.name.startswith(run_name)]
     if len(begun) > 1:
         shown = ", ".join(r.path.name for r in begun[-MOST_NAMED:])
         more = f" and {len(begun) - MOST_NAMED} more" if len(begun) > MOST_NAMED else ""
         raise RunNotFound(
-            f"{which!r} is the beginning of {len(begun)} names of runs",
+            f"{run_name!r} is the beginning of {len(begun)} names of runs",
             hint=f"give the whole name of one: {shown}{more}",
             slug="run-ambiguous",
         )
     if begun:
         return begun[0]
-    raise _not_found(which, runs)
+    raise _not_found(run_name, runs)
 
 
-def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
-    """Return the RunNotFound error for ``which``, which is the name of no run. Its hint has the similar names
-    among ``runs``."""
-    if Path(which).is_dir():
+def _not_found(run_name: str, runs: list[RunDir]) -> RunNotFound:
+    """Return the RunNotFound error for ``run_name``, which is the name of no run. Its hint has the similar
+    names among ``runs``."""
+    if Path(run_name).is_dir():
         return RunNotFound(
-            f"{which} is a directory, but not a jaxscope run (no meta.json in it)",
+            f"{run_name} is a directory, but not a jaxscope run (no meta.json in it)",
             hint="see what is recorded: jaxscope runs",
             slug="not-a-run",
         )
     import difflib
 
-    near = difflib.get_close_matches(which, [r.path.name for r in runs] + [r.name for r in runs], 3, 0.6)
+    near = difflib.get_close_matches(run_name, [r.path.name for r in runs] + [r.name for r in runs], 3, 0.6)
     return RunNotFound(
-        f"no run called {which!r} under {runs_home()}",
+        f"no run called {run_name!r} under {runs_home()}",
         hint="did you mean " + ", ".join(dict.fromkeys(near)) + "?"
         if near
         else "see what is recorded: jaxscope runs",
@@ -574,15 +575,15 @@ def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
     )
 
 
-def _within(which: str) -> RunDir | None:
-    """Return the run that is inside another run and has the address ``which``, ``RUN/NAME``. Return None if
-    RUN cannot be found.
+def _within(run_name: str) -> RunDir | None:
+    """Return the run that is inside another run and has the address ``run_name``, ``RUN/NAME``. Return None
+    if RUN cannot be found.
 
     Raises:
       RunNotFound: the run RUN exists, but not exactly one run in it is called NAME or begins with NAME.
     """
-    for at in (i for i, c in enumerate(which) if c == "/"):
-        head, tail = which[:at], which[at + 1 :].strip("/")
+    for at in (i for i, c in enumerate(run_name) if c == "/"):
+        head, tail = run_name[:at], run_name[at + 1 :].strip("/")
         if _is_run(Path(head)):
             parent = RunDir(Path(head))
         elif head == "latest":

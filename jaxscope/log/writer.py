@@ -246,8 +246,8 @@ class Writer:
             raise
         self._bytes += len(line)
 
-    def _limit(self, what: str, limit: int) -> None:
-        self._ended_early(f"{what} of this process exceeded {limit >> 20} MiB")
+    def _limit(self, kind: str, limit: int) -> None:
+        self._ended_early(f"{kind} of this process exceeded {limit >> 20} MiB")
 
     def _stop(self, e: OSError) -> None:
         self._ended_early(e.strerror or str(e), f"{self.run.path}: ")

@@ -176,13 +176,13 @@ def of_failure(run: Run) -> Snapshot | None:
     return None if main is None or failed is None else read(main, failed)
 
 
-def fullest(found: list[Snapshot]) -> Snapshot | None:
-    """Return the snapshot (list of live arrays) in ``found`` that shows best what the memory is used for: the
-    one with the most bytes (of several, the latest), or one with nearly as many if clearly less of these
-    belongs to arrays without a variable. None if ``found`` is empty."""
+def fullest(candidates: list[Snapshot]) -> Snapshot | None:
+    """Return the snapshot (list of live arrays) in ``candidates`` that shows best what the memory is used
+    for: the one with the most bytes (of several, the latest), or one with nearly as many if clearly less of
+    these belongs to arrays without a variable. None if ``candidates`` is empty."""
     # While a call returns, no variable refers to its results yet.
-    most = max((s.bytes or 0 for s in found), default=0)
-    near = [s for s in found if (s.bytes or 0) >= NEAR * most]
+    most = max((s.bytes or 0 for s in candidates), default=0)
+    near = [s for s in candidates if (s.bytes or 0) >= NEAR * most]
     least = min((s.unnamed_share or 0.0 for s in near), default=0.0)
     named = [s for s in near if (s.unnamed_share or 0.0) <= least + 1 - NEAR]
     return max(named, key=lambda s: (s.bytes or 0, s.t_ns), default=None)
@@ -356,10 +356,10 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
     )
 
 
-def _older_holder(held: str | None) -> Holder | None:
-    """Return the object in the text ``held`` of a log of an older version, if it is a cache of JAX: the only
-    object for which the advice is not the text itself."""
-    return Holder(TRACE) if held is not None and "jit cache" in held else None
+def _older_holder(text: str | None) -> Holder | None:
+    """Return the object that ``text``, from a log of an older version, names, if it is a cache of JAX: the
+    only object for which the advice is not the text itself."""
+    return Holder(TRACE) if text is not None and "jit cache" in text else None
 
 
 def held_by(g: Group | Growth) -> Words | None:
@@ -525,14 +525,14 @@ def _key(g: Group, gaining: set[str]) -> object:
     return re.sub(r"\d+", "*", g.path)
 
 
-def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot]]) -> bool:
+def _fills_up(path: str, sizes: list[Seen], snapshots: list[tuple[float, Snapshot]]) -> bool:
     """Return whether the container at ``path`` will stop growing, so that it is no leak: it has a maximum
     length, or it is a list of constant length that is filled with arrays.
 
-    ``seen`` has (step or seconds, number of arrays, bytes) for each snapshot with the container;
+    ``sizes`` has (step or seconds, number of arrays, bytes) for each snapshot with the container;
     ``snapshots`` has (step or seconds, snapshot)."""
     container = path.removesuffix("[*]").removesuffix(".<cache>")
-    filled = [at for at, n, _ in seen if n]
+    filled = [at for at, n, _ in sizes if n]
     during = [s for at, s in snapshots if filled and filled[0] <= at <= filled[-1]]
     if not during:
         return False
@@ -540,36 +540,40 @@ def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot
         return True
     lengths = {s.lengths.get(container) for s in during}
     length = lengths.pop()
-    return not lengths and length is not None and seen[-1][1] <= length
+    return not lengths and length is not None and sizes[-1][1] <= length
 
 
-def _rising(seen: list[Seen]) -> list[Seen]:
-    """Return the entries at the end of ``seen`` among which the number of arrays rises from each to the next,
-    or else, for a single array, its bytes. If neither rises at the end, return only the last entry. An entry
-    is (step or seconds, number of arrays, bytes)."""
-    start = len(seen) - 1
-    while start > 0 and seen[start - 1][1] < seen[start][1]:
+def _rising(sizes: list[Seen]) -> list[Seen]:
+    """Return the entries at the end of ``sizes`` among which the number of arrays rises from each to the
+    next, or else, for a single array, its bytes. If neither rises at the end, return only the last entry. An
+    entry is (step or seconds, number of arrays, bytes)."""
+    start = len(sizes) - 1
+    while start > 0 and sizes[start - 1][1] < sizes[start][1]:
         start -= 1
-    if start == len(seen) - 1:
-        while start > 0 and seen[start - 1][1] == seen[start][1] == 1 and seen[start - 1][2] < seen[start][2]:
+    if start == len(sizes) - 1:
+        while (
+            start > 0
+            and sizes[start - 1][1] == sizes[start][1] == 1
+            and sizes[start - 1][2] < sizes[start][2]
+        ):
             start -= 1
-    return seen[start:]
+    return sizes[start:]
 
 
-def _steady(seen: list[Seen], in_steps: bool) -> bool:
+def _steady(sizes: list[Seen], in_steps: bool) -> bool:
     """Return whether a container grew for long enough, and in the second half of the snapshots at least half
     as fast as in the first half. Long enough is LEAST_STEPS steps if ``in_steps``; else, as many new arrays,
     or any growth of a single array.
 
-    ``seen`` has (position, number of arrays, bytes) for each snapshot. A position is a step if ``in_steps``,
+    ``sizes`` has (position, number of arrays, bytes) for each snapshot. A position is a step if ``in_steps``,
     else a time in seconds."""
-    (first, had, _), (last, has, _) = seen[0], seen[-1]
+    (first, had, _), (last, has, _) = sizes[0], sizes[-1]
     if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:
         return False
-    middle = len(seen) // 2
-    figure = 1 if seen[0][1] < seen[-1][1] else 2
+    middle = len(sizes) // 2
+    figure = 1 if sizes[0][1] < sizes[-1][1] else 2
 
     def rate(a: Seen, b: Seen) -> float:
         return (b[figure] - a[figure]) / (b[0] - a[0])
 
-    return rate(seen[middle], seen[-1]) >= 0.5 * rate(seen[0], seen[middle])
+    return rate(sizes[middle], sizes[-1]) >= 0.5 * rate(sizes[0], sizes[middle])

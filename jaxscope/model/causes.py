@@ -128,12 +128,12 @@ def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
     )
 
 
-def _along_one_axis(found: list[Cause]) -> bool:
+def _along_one_axis(miss_causes: list[Cause]) -> bool:
     """Return whether all arrays whose shape changed have changed along a common axis; True if no changed
-    shape is known. ``found`` are the causes why one call missed a cache."""
+    shape is known. ``miss_causes`` are the causes why one call missed a cache."""
     shapes = [
         (cause.before.shape, cause.after.shape)
-        for cause in found
+        for cause in miss_causes
         if cause.kind == "shape"
         and isinstance(cause.before, ArrayType)
         and isinstance(cause.after, ArrayType)

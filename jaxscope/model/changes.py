@@ -204,8 +204,8 @@ def _constants(r: Reading) -> Named:
     return _named((c.name or "unnamed", c.type, c.bytes) for c in r.constants)
 
 
-def _remats(found: list[Remat]) -> Named:
-    return _named((r.name or "?", f"{r.before or '?'} to {r.after or '?'}", r.bytes) for r in found)
+def _remats(remats: list[Remat]) -> Named:
+    return _named((r.name or "?", f"{r.before or '?'} to {r.after or '?'}", r.bytes) for r in remats)
 
 
 # -- collectives and fusions: compared by line -------------------------------------------------------------

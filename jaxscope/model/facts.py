@@ -73,21 +73,21 @@ class Fact(msgspec.Struct, frozen=True):
     target: str | None = None
 
 
-def facts(found: RunDiff) -> list[Fact]:
-    """Return the figures of the two compared runs ``found``, each with a verdict: first those of the whole
+def facts(diff: RunDiff) -> list[Fact]:
+    """Return the figures of the two runs compared in ``diff``, each with a verdict: first those of the whole
     runs, then those of the user's functions. Functions that only one of the runs has are left out."""
-    both = [f for f in found.functions if f.before is not None and f.after is not None and f.function.user]
+    both = [f for f in diff.functions if f.before is not None and f.after is not None and f.function.user]
     return [
-        *_judged(COUNTS, _counts(found.before), _counts(found.after)),
-        *_judged(TRANSFERRED, _transferred(found.before), _transferred(found.after)),
-        *(fact for f in both for fact in _of_function(found, f)),
+        *_judged(COUNTS, _counts(diff.before), _counts(diff.after)),
+        *_judged(TRANSFERRED, _transferred(diff.before), _transferred(diff.after)),
+        *(fact for f in both for fact in _of_function(diff, f)),
     ]
 
 
-def verdict(found: Iterable[Fact]) -> str:
-    """Return one verdict for all of ``found``: BETTER or WORSE if all figures that differ have this verdict,
-    MIXED if some are better and some are worse, EQUAL if no figure differs."""
-    seen = {f.verdict for f in found} - {EQUAL}
+def verdict(figures: Iterable[Fact]) -> str:
+    """Return one verdict for all of ``figures``: BETTER or WORSE if all figures that differ have this
+    verdict, MIXED if some are better and some are worse, EQUAL if no figure differs."""
+    seen = {f.verdict for f in figures} - {EQUAL}
     return MIXED if len(seen) > 1 else next(iter(seen), EQUAL)
 
 
@@ -147,20 +147,20 @@ def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
     }
 
 
-def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
+def _of_function(diff: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
     """Yield the compared figures of the function ``f``, which both runs have, and of its compiled programs.
-    ``found`` is the comparison of both runs."""
+    ``diff`` is the comparison of both runs."""
     assert f.before is not None and f.after is not None
     before, after = (
         {"compilations": x.compiled, "recompiles": len(recompiles(x, run))}
-        for x, run in ((f.before, found.before), (f.after, found.after))
+        for x, run in ((f.before, diff.before), (f.after, diff.after))
     )
     yield from _judged(COUNTS, before, after, f.function)
-    old, new = _by_target(found.before, f.before), _by_target(found.after, f.after)
+    old, new = _by_target(diff.before, f.before), _by_target(diff.after, f.after)
     for target in old:
         if target in new:
-            were = [metrics.of(found.before, p) for p in old[target]]
-            are = [metrics.of(found.after, p) for p in new[target]]
+            were = [metrics.of(diff.before, p) for p in old[target]]
+            are = [metrics.of(diff.after, p) for p in new[target]]
             for metric in OF_PROGRAMS:
                 yield from _judged(metric, _largest(metric, were), _largest(metric, are), f.function, target)
 

@@ -322,13 +322,13 @@ class Unadvised(msgspec.Struct, frozen=True):
     again: float
 
 
-def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
-    """Return the compilations that none of the findings ``found`` (problems that rules found in the run) is
+def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
+    """Return the compilations that none of ``findings`` (problems that rules found in the run) is
     about, by line, the most expensive line first."""
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
     unrolled = set[str]()  # functions and programs with a finding about all their compilations
-    for finding in found:
+    for finding in findings:
         if finding.function is not None and finding.code == UNROLLED:
             unrolled.update((finding.function, *(e.program for e in finding.evidence if e.program)))
         if finding.function is not None and finding.seconds:

@@ -245,17 +245,17 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
     return not made or bool(made & here)
 
 
-def _as_expected(found: LeafFacts | None, before: LeafFacts, expected: LeafFacts) -> bool | None:
+def _as_expected(actual: LeafFacts | None, before: LeafFacts, expected: LeafFacts) -> bool | None:
     """Return whether a leaf of a later call has the predicted shape, dtype and weak type, and the predicted
     sharding, committedness and memory kind where the prediction says that these change. None if one of the
     latter was not recorded.
 
     Args:
-      found: the leaf in the later call; None: that call has no such leaf.
+      actual: the leaf in the later call; None: that call has no such leaf.
       before: the leaf in the call after which the prediction was made.
       expected: the predicted leaf.
     """
-    if found is None or (found.shape, found.dtype, found.weak_type) != (
+    if actual is None or (actual.shape, actual.dtype, actual.weak_type) != (
         expected.shape,
         expected.dtype,
         expected.weak_type,
@@ -264,9 +264,9 @@ def _as_expected(found: LeafFacts | None, before: LeafFacts, expected: LeafFacts
     fields = [
         n for n in ("sharding", "committed", "memory_kind") if getattr(before, n) != getattr(expected, n)
     ]
-    if found.type == expected.type and any(getattr(found, n) is None for n in fields):
+    if actual.type == expected.type and any(getattr(actual, n) is None for n in fields):
         return None
-    return all(_placement(found, n) == _placement(expected, n) for n in fields)
+    return all(_placement(actual, n) == _placement(expected, n) for n in fields)
 
 
 def _placement(leaf: LeafFacts, name: str) -> object:

@@ -107,17 +107,17 @@ def read_texts(
     return found
 
 
-def _packed(found: Texts) -> Iterator[bytes]:
-    """Yield the parts of the cache file for ``found``: the number of pieces, then each piece after its
+def _packed(texts: Texts) -> Iterator[bytes]:
+    """Yield the parts of the cache file for ``texts``: the number of pieces, then each piece after its
     length. The first piece has all but the list of fusions, each other piece up to PIECE fusions."""
     # Python runs no other thread while msgspec decodes a piece. As one piece, the 460,000 fusions of a text
     # of 100 MB would block the terminal view for half a second.
     fusions: list[Fusion] = []
-    if found.hlo is not None:
-        fusions = found.hlo.fusions.each
-        without = msgspec.structs.replace(found.hlo.fusions, each=[])
-        found = msgspec.structs.replace(found, hlo=msgspec.structs.replace(found.hlo, fusions=without))
-    pieces = [found, *(fusions[at : at + PIECE] for at in range(0, len(fusions), PIECE))]
+    if texts.hlo is not None:
+        fusions = texts.hlo.fusions.each
+        without = msgspec.structs.replace(texts.hlo.fusions, each=[])
+        texts = msgspec.structs.replace(texts, hlo=msgspec.structs.replace(texts.hlo, fusions=without))
+    pieces = [texts, *(fusions[at : at + PIECE] for at in range(0, len(fusions), PIECE))]
     yield len(pieces).to_bytes(8)
     for piece in map(msgspec.msgpack.encode, pieces):
         yield len(piece).to_bytes(8)

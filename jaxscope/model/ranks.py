@@ -109,10 +109,10 @@ class Job:
         process of the job), in order. Equal programs have the same name in all ranks."""
         return tuple(self.name(s) for s in rank.seen if s.ordered)
 
-    def name(self, seen: Seen) -> str:
-        """Return a name for the program of the compilation ``seen``. Equal programs have the same name in all
+    def name(self, compilation: Seen) -> str:
+        """Return a name for the program of ``compilation``. Equal programs have the same name in all
         ranks."""
-        return self._names.get(seen.program, seen.program)
+        return self._names.get(compilation.program, compilation.program)
 
     @property
     def missing(self) -> list[int]:
@@ -401,11 +401,11 @@ def read(whole: RunDir, step: Callable[[int], None] | None = None) -> Job:
     return _numbered(whole, found)
 
 
-def _read_part(part: Sequence[RunDir]) -> list[tuple[int | None, Rank]]:
-    """Return (JAX's process index or None if unknown, rank) for each rank that is recorded in ``part``, a
-    list of directories."""
+def _read_part(directories: Sequence[RunDir]) -> list[tuple[int | None, Rank]]:
+    """Return (JAX's process index or None if unknown, rank) for each rank that is recorded in
+    one of ``directories``."""
     known, found = Known(), []
-    for place in part:
+    for place in directories:
         log = RankLog(place, known)
         log.poll()
         found.append((log.index, log.rank()))
@@ -432,26 +432,26 @@ def _begin() -> None:
     gc.disable()  # the records of a rank have no reference cycles
 
 
-def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
+def _numbered(whole: RunDir, ranks: Sequence[tuple[int | None, Rank]]) -> Job:
     """Give each rank its number, and return the job. The number is JAX's process index. If an index is
     unknown or not unique, all ranks get the launcher's numbers; a rank without one gets another number.
 
     Args:
       whole: the run directory of the job.
-      found: (JAX's process index or None, rank) for each rank.
+      ranks: (JAX's process index or None, rank) for each rank.
     """
-    launched = [places.number(rank.directory) for _, rank in found]
-    indices = [index for index, _ in found]
+    launched = [places.number(rank.directory) for _, rank in ranks]
+    indices = [index for index, _ in ranks]
     # JAX's index is the one in its messages; of several jobs in one launch only the launcher's numbers
     # differ.
     by_index = None not in indices and len(set(indices)) == len(indices)
     numbers = (
-        indices if by_index else [n if n is not None else len(found) + i for i, n in enumerate(launched)]
+        indices if by_index else [n if n is not None else len(ranks) + i for i, n in enumerate(launched)]
     )
-    for (_, rank), number in zip(found, numbers, strict=True):
+    for (_, rank), number in zip(ranks, numbers, strict=True):
         rank.number = number or 0
     size = whole.meta.get("ranks")
-    return Job(whole, [rank for _, rank in found], size if isinstance(size, int) else None)
+    return Job(whole, [rank for _, rank in ranks], size if isinstance(size, int) else None)
 
 
 class Following:
@@ -576,10 +576,10 @@ def numbers(ranks: Iterable[Rank], all_ranks: Sequence[Rank] = ()) -> str:
     return as_ranges(these)
 
 
-def as_ranges(found: Sequence[int]) -> str:
-    """Return the sorted numbers ``found`` as text: ``[0, 1, 2, 3, 7]`` -> ``0-3, 7``."""
+def as_ranges(sorted_numbers: Sequence[int]) -> str:
+    """Return ``sorted_numbers`` as text: ``[0, 1, 2, 3, 7]`` -> ``0-3, 7``."""
     parts: list[list[int]] = []
-    for n in found:
+    for n in sorted_numbers:
         if parts and n == parts[-1][-1] + 1:
             parts[-1].append(n)
         else:

@@ -90,11 +90,11 @@ def extent(run: Run, c: Compilation) -> tuple[float, float] | None:
     return ended[0][0] - begin, max(end for _, end in ended) - begin
 
 
-def slowest(run: Run, found: Sequence[Compilation]) -> Compilation | None:
-    """Return the recompile in ``found`` that took longest; if there is none, the compilation that did. None
-    if ``found`` is empty."""
-    again = [c for c in found if (run.number(c) or 0) > 1]
-    return max(again or found, key=lambda c: c.seconds, default=None)
+def slowest(run: Run, candidates: Sequence[Compilation]) -> Compilation | None:
+    """Return the recompile in ``candidates`` that took longest; if there is none, the compilation that did.
+    None if ``candidates`` is empty."""
+    again = [c for c in candidates if (run.number(c) or 0) > 1]
+    return max(again or candidates, key=lambda c: c.seconds, default=None)
 
 
 @cached_until_changed

@@ -321,14 +321,14 @@ def _tree(c: Cause) -> str:
     return _came_or_went(c, subject(c)) or _changed(c)
 
 
-def _came_or_went(c: Cause, what: str) -> str | None:
-    """Return a clause about the value ``what`` if it was added or removed: ``x (f32[4]) was added``; else
+def _came_or_went(c: Cause, name: str) -> str | None:
+    """Return a clause about the value ``name`` if it was added or removed: ``x (f32[4]) was added``; else
     None."""
     before, after = values(c)
     if before is None and after is not None and c.before is None:
-        return f"{what} ({after}) was added"
+        return f"{name} ({after}) was added"
     if after is None and before is not None and c.after is None:
-        return f"{what} is no longer passed (it was {before})"
+        return f"{name} is no longer passed (it was {before})"
     return None
 
 

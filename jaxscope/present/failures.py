@@ -95,12 +95,12 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     return [_needs(last, which)] if last is not None else []
 
 
-def _needs(c: Compilation, which: str) -> list[Span]:
+def _needs(c: Compilation, words: str) -> list[Span]:
     """Return a line about the memory that the program of ``c`` needs: ``step needs on each device: arguments
-    1.2 GiB, ...``. ``which`` is the text after the function's name, with the verb: `` needs``."""
+    1.2 GiB, ...``. ``words`` is the text after the function's name, with the verb: `` needs``."""
     memory = memory_of(c)
     parts = ", ".join(f"{name} {size(n)}" for name, n in memory_parts(memory)) if memory is not None else "?"
-    return [(function_name(c.function), "name"), f"{which} on each device: {parts}"]
+    return [(function_name(c.function), "name"), f"{words} on each device: {parts}"]
 
 
 def _peak(c: Compilation) -> int:

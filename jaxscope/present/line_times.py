@@ -36,13 +36,13 @@ _NAMES = {
 }
 
 
-def worth_showing(found: Sequence[Spent], times: LineTimes) -> list[Spent]:
-    """Return the entries of ``found`` (times of lines) that take at least 5 % of the measured time and are
-    accurate: they have at least 10 samples or 2 seconds, or the thread slept for most of the time."""
+def worth_showing(line_times: Sequence[Spent], times: LineTimes) -> list[Spent]:
+    """Return the entries of ``line_times`` (times of lines) that take at least 5 % of the measured time and
+    are accurate: they have at least 10 samples or 2 seconds, or the thread slept for most of the time."""
     # One sample shows the whole time of a sleep, and of one long call of C code.
     return [
         s
-        for s in found
+        for s in line_times
         if s.seconds >= LEAST * times.seconds
         and (s.samples >= FEWEST or s.seconds >= LONG_S or 2 * s.blocked > s.seconds)
     ]

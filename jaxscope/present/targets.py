@@ -65,22 +65,25 @@ def _unlisted(p: Program) -> str:
     )
 
 
-def bounds_besides(found: Bounds) -> str:
+def bounds_besides(time_bounds: Bounds) -> str:
     """Return the lower bounds of a program's run time other than the largest: ``memory 0.4 ms, data 3.0 ms``.
     Bounds of 0 are left out. Remarks may follow: why operations are not counted, and which hardware speeds
     are not from the vendor."""
-    each: list[tuple[Bound | None, float | None]] = [(COMPUTE, found.compute), (MEMORY, found.memory)]
-    each += found.axes.items()
-    uncounted = escape(found.uncounted, 120) if found.uncounted else ""
+    each: list[tuple[Bound | None, float | None]] = [
+        (COMPUTE, time_bounds.compute),
+        (MEMORY, time_bounds.memory),
+    ]
+    each += time_bounds.axes.items()
+    uncounted = escape(time_bounds.uncounted, 120) if time_bounds.uncounted else ""
     others = ", ".join(
         f"{bound_name(n)} {short(v)}" + (f" ({uncounted})" if uncounted and n == COMPUTE else "")
         for n, v in each
-        if n != found.binds and (v is None or v > 0)
+        if n != time_bounds.binds and (v is None or v > 0)
     )
-    if uncounted and (found.binds == COMPUTE or found.compute == 0):
+    if uncounted and (time_bounds.binds == COMPUTE or time_bounds.compute == 0):
         others += f"{'; ' if others else ''}compute {uncounted}"
-    if found.quoted:
-        names = ", ".join(map(bound_name, found.quoted))
+    if time_bounds.quoted:
+        names = ", ".join(map(bound_name, time_bounds.quoted))
         others += f"{'; ' if others else ''}with rates from secondary sources: {names}"
     return others
 
@@ -102,38 +105,38 @@ def short(value: float | None) -> str:
     return f"{value * 1e9:.3g} ns" if value >= 1e-9 else "<1 ns" if value > 0 else "0 s"
 
 
-def least(found: Bounds) -> str:
+def least(time_bounds: Bounds) -> str:
     """Return the largest lower bound of a program's run time, with what takes this time: ``4.1 ms, compute``.
     The text is empty if no bound is known."""
-    return "" if found.binds is None else f"{short(found.least)}, {bound_name(found.binds)}"
+    return "" if time_bounds.binds is None else f"{short(time_bounds.least)}, {bound_name(time_bounds.binds)}"
 
 
-def memory_fit(found: Fit) -> list[Span]:
+def memory_fit(program_fit: Fit) -> list[Span]:
     """Return the memory that a program needs on a device: ``3.2 GiB of 15.8 GiB on a device``, or ``does not
     fit: 20.3 GiB in 15.8 GiB (temporaries 12.0 GiB)``. Empty if unknown."""
-    if found.used is None:
+    if program_fit.used is None:
         return []
-    if found.fits is not False:
-        room = f" of {size(found.capacity)}" if found.capacity is not None else ""
-        return [f"{size(found.used)}{room} on a device"]
-    parts = ", ".join(f"{name} {size(n)}" for name, n in found.parts.items() if n)
-    text = f"{size(found.used)} in {size(found.capacity)}" + (f" ({parts})" if parts else "")
+    if program_fit.fits is not False:
+        room = f" of {size(program_fit.capacity)}" if program_fit.capacity is not None else ""
+        return [f"{size(program_fit.used)}{room} on a device"]
+    parts = ", ".join(f"{name} {size(n)}" for name, n in program_fit.parts.items() if n)
+    text = f"{size(program_fit.used)} in {size(program_fit.capacity)}" + (f" ({parts})" if parts else "")
     return [("does not fit: ", "error"), text]
 
 
-def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
+def largest(program_fit: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
     """Return lines about what takes the most memory in a program that does not fit on a device: its largest
     buffers, then its arguments and results. Empty if the program fits, or if that is unknown.
 
     Args:
-      found: whether the program fits, and its largest buffers or values.
+      program_fit: whether the program fits, and its largest buffers or values.
       texts: the parsed StableHLO and HLO of the program.
       most: the number of buffers, and of arguments and results, that are listed; None: all.
     """
-    if found.used is None or found.fits is not False:
+    if program_fit.used is None or program_fit.fits is not False:
         return []
     lines: list[list[Span]] = []
-    for a in found.largest[:most]:
+    for a in program_fit.largest[:most]:
         where = f"  {brief(a.file.rpartition('/')[2], 60)}:{a.line}" if a.file and a.line else ""
         text = f"{size(a.bytes)}  {brief(a.shape or '', 80)}  {brief(a.operation or '', 120)}"
         lines.append([text, (where, "path")])
@@ -143,11 +146,11 @@ def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
     return lines
 
 
-def bounds(found: Bounds) -> list[Span]:
+def bounds(time_bounds: Bounds) -> list[Span]:
     """Return the lower bounds of a program's run time:
     ``no call takes less than 4.1 ms (compute); memory 0.4 ms``."""
-    others = bounds_besides(found)
-    least_text = f"{short(found.least)} ({bound_name(found.binds)})"
+    others = bounds_besides(time_bounds)
+    least_text = f"{short(time_bounds.least)} ({bound_name(time_bounds.binds)})"
     return [("no call takes less than ", "dim"), least_text, (f"; {others}" if others else "", "dim")]
 
 

@@ -233,7 +233,7 @@ def schema() -> dict[str, Any]:
     return contract.schema_of(Brief, "jaxscope brief report")
 
 
-def _verdict(run: Run, found: Sequence[contract.Finding]) -> Iterator[str]:
+def _verdict(run: Run, findings: Sequence[contract.Finding]) -> Iterator[str]:
     main = run.main
     died = main.died if main is not None else None
     if died is not None:
@@ -245,10 +245,10 @@ def _verdict(run: Run, found: Sequence[contract.Finding]) -> Iterator[str]:
         yield "Nothing was compiled."
     if spent := plain(compiling(run)):
         yield f"{spent}."
-    first = next(iter(found), None)
+    first = next(iter(findings), None)
     if first is not None:
         at = f" ({first.source.file}:{first.source.line})" if first.source is not None else ""
-        yield f"{count(len(found), 'finding')}; the first: {cut(first.title, TEXT_BYTES)}{at}."
+        yield f"{count(len(findings), 'finding')}; the first: {cut(first.title, TEXT_BYTES)}{at}."
     elif run.compilations:
         yield "No problems found."
 
@@ -298,8 +298,8 @@ def _figures(run: Run) -> Figures:
     )
 
 
-def _findings(found: Sequence[contract.Finding]) -> Iterator[BriefFinding]:
-    for f, path in zip(found, finding_paths(found), strict=True):
+def _findings(findings: Sequence[contract.Finding]) -> Iterator[BriefFinding]:
+    for f, path in zip(findings, finding_paths(findings), strict=True):
         incomplete: list[str] = []
 
         def text(name: str, f: contract.Finding = f, incomplete: list[str] = incomplete) -> Any:
@@ -353,15 +353,15 @@ def _defined(f: Function) -> Frame | None:
     return None if f.seen.file is None or f.seen.line is None else Frame(f.seen.file, f.seen.line, f.name)
 
 
-def _next(directory: RunDir, name: str, found: Sequence[contract.Finding]) -> Iterator[Command]:
-    for f, path in list(zip(found, finding_paths(found), strict=True))[:3]:
+def _next(directory: RunDir, name: str, findings: Sequence[contract.Finding]) -> Iterator[Command]:
+    for f, path in list(zip(findings, finding_paths(findings), strict=True))[:3]:
         where = f"{f.code}, {cut(f.title, NAME_BYTES)}"
         yield Command(f"jaxscope show {name} {path}", where)
-    if len(found) > 1:
+    if len(findings) > 1:
         yield Command(f"jaxscope show {name} findings", "all findings")
     yield Command(f"jaxscope show {name} functions", "all functions; add a path to go on")
     program = _program(directory)
-    if found and program and not program.startswith("-"):
+    if findings and program and not program.startswith("-"):
         yield Command(
             f"jaxscope try --format json --patch FIX.diff {program}",
             "whether a patch helps: the program before and after it",

@@ -162,12 +162,12 @@ def _over(traffic: Mapping[Axes, Traffic], over: Axes) -> Traffic | None:
     return None if nothing_over(over, traffic) is None else Traffic(0, 0, 0)
 
 
-def _executed(found: Sequence[Traffic] | None) -> str:
+def _executed(traffic: Sequence[Traffic] | None) -> str:
     """Return the number of collectives in a program, and how often they run in one call: ``16, run 40x``.
-    ``found`` has their sum for each set of mesh axes; None: unknown, and the text is empty."""
-    if found is None:
+    ``traffic`` has their sum for each set of mesh axes; None: unknown, and the text is empty."""
+    if traffic is None:
         return ""
-    total, executions = sum(t.count for t in found), [t.executions for t in found]
+    total, executions = sum(t.count for t in traffic), [t.executions for t in traffic]
     if None in executions:
         return f"{total:,}, run ?x"
     times = sum(n or 0 for n in executions)
@@ -208,18 +208,18 @@ def _bound_over(b: Bounds, over: Axes) -> tuple[float | None] | None:
     return None if nothing_over(over, b.axes) is None else (0,)
 
 
-def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
+def _bound(name: str, bounds: Sequence[tuple[float | None] | None]) -> Row:
     """Return the row with a lower bound on the time of one call, for each column. If each bound is 0 or
     missing, its cells are empty.
 
     Args:
       name: what the bound is about: ``compute``, ``memory``, or mesh axes.
-      found: for each column ``(seconds,)``, ``(None,)`` if the bound is unknown, or None if the program has
+      bounds: for each column ``(seconds,)``, ``(None,)`` if the bound is unknown, or None if the program has
         no such bound.
     """
-    shown = any(f is not None and f[0] != 0 for f in found)
-    cells = [short(f[0]) if shown and f is not None else "" for f in found]
-    return Row(f"bound of {name}", cells, [f and f[0] for f in found])
+    shown = any(f is not None and f[0] != 0 for f in bounds)
+    cells = [short(f[0]) if shown and f is not None else "" for f in bounds]
+    return Row(f"bound of {name}", cells, [f and f[0] for f in bounds])
 
 
 def _cycles(columns: Sequence[Column], programs: Sequence[ProgramMetrics]) -> Row:

@@ -169,15 +169,15 @@ def _donation(lowered: Reading) -> Iterator[Line]:
             yield line((said.words, "bold"), f"  {_paths(arguments)}, {size(total)}", indent=2, hang=4)
 
 
-def _paths(found: Sequence[Donation]) -> str:
-    ranked = sorted(found, key=lambda d: -(d.bytes or 0))
-    reasons = {d.reason for d in found}
-    one = next(iter(reasons)) if len(reasons) == 1 and len(found) > 1 else None
+def _paths(donations: Sequence[Donation]) -> str:
+    ranked = sorted(donations, key=lambda d: -(d.bytes or 0))
+    reasons = {d.reason for d in donations}
+    one = next(iter(reasons)) if len(reasons) == 1 and len(donations) > 1 else None
     paths = ", ".join(
         escape(d.path or "?", 80) + (f" ({escape(d.reason, 120)})" if d.reason and one is None else "")
         for d in ranked[:PATHS]
     )
-    paths += f" and {len(found) - PATHS} more" if len(found) > PATHS else ""
+    paths += f" and {len(donations) - PATHS} more" if len(donations) > PATHS else ""
     return paths + (f" ({escape(one, 120)})" if one else "")
 
 

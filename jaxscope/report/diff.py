@@ -60,12 +60,12 @@ class Pair(NamedTuple):
     after_at: RunDir
 
 
-def render(found: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everything: bool = False) -> None:
-    """Print to the console ``to`` what ``found`` has: how two runs, or two compilations, differ. ``pair`` has
+def render(diff: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everything: bool = False) -> None:
+    """Print to the console ``to`` what ``diff`` has: how two runs, or two compilations, differ. ``pair`` has
     the two runs, or those that contain the compilations. ``everything`` (``--all``) prints all
     differences."""
     page = _Page(pair, everything)
-    put(to, page.compilations(found) if isinstance(found, CompilationDiff) else page.runs(found))
+    put(to, page.compilations(diff) if isinstance(diff, CompilationDiff) else page.runs(diff))
 
 
 class _Page:
@@ -88,7 +88,7 @@ class _Page:
     def _shown(self, items: Sequence[Any], most: int) -> Sequence[Any]:
         return items if self._everything else items[:most]
 
-    def runs(self, found: RunDiff) -> Iterator[Line]:
+    def runs(self, diff: RunDiff) -> Iterator[Line]:
         """Yield the lines about how two runs differ: first facts of the runs, then each function that
         differs."""
         sides = self._pair.before, self._pair.after
@@ -97,10 +97,10 @@ class _Page:
             cost = f"  {count(compiled, 'compilation')}; "
             spent = compiling(run, shares=False) or ["seconds unknown"]
             yield line((f"{mark} ", style), (name, "name"), cost, *spent, cut_short(run), hang=2)
-        for fact, values in found.facts.items():
+        for fact, values in diff.facts.items():
             texts = ["?" if v is None else escape(v, 120) for v in values]
             yield line(f"{fact.replace('_', ' ')}: ", _arrow(*texts), indent=2, hang=4)
-        differing = [f for f in found.functions if f.differs]
+        differing = [f for f in diff.functions if f.differs]
         users = [f for f in differing if self._everything or f.function.user]
         shown = self._shown(users, FUNCTIONS)
         for f in shown:
@@ -110,7 +110,7 @@ class _Page:
             yield BLANK
             more = count(len(users) - len(shown), "more function")
             yield line((f"and {more} with differences: --all shows them", "dim"))
-        folded, same = len(differing) - len(users), sum(not f.differs for f in found.functions)
+        folded, same = len(differing) - len(users), sum(not f.differs for f in diff.functions)
         yield BLANK
         if not differing:
             yield line(f"No difference in {count(same, 'function')}.")
@@ -158,12 +158,12 @@ class _Page:
             more = count(len(f.programs) - len(shown), "more program")
             yield line((f"and {more}: --all shows them", "dim"), indent=4)
 
-    def compilations(self, found: CompilationDiff) -> Iterator[Line]:
+    def compilations(self, diff: CompilationDiff) -> Iterator[Line]:
         """Yield the lines about how two compilations differ: seconds, cache keys and programs."""
         names = self._names() if self._pair.before is not self._pair.after else ("", "")
         for mark, style, run, name, c in (
-            ("- ", "error", self._pair.before, names[0], found.before),
-            ("+ ", "good", self._pair.after, names[1], found.after),
+            ("- ", "error", self._pair.before, names[0], diff.before),
+            ("+ ", "good", self._pair.after, names[1], diff.after),
         ):
             facts = [
                 name,
@@ -176,31 +176,29 @@ class _Page:
             yield line((mark, style), title, about, hang=2)
         spent = []
         for phase in ("trace", "lower", "compile"):
-            both = [getattr(c, f"{phase}_seconds") for c in (found.before, found.after)]
+            both = [getattr(c, f"{phase}_seconds") for c in (diff.before, diff.after)]
             if both != [None, None]:
                 spent.append(f"{phase} {_arrow(*('-' if s is None else seconds(s) for s in both))}")
         if spent:
             yield line(", ".join(spent), indent=2, hang=2)
-        if found.reached[0] != found.reached[1]:
-            yield line(_arrow(*(", ".join(r) or "unfinished" for r in found.reached)), indent=2)
+        if diff.reached[0] != diff.reached[1]:
+            yield line(_arrow(*(", ".join(r) or "unfinished" for r in diff.reached)), indent=2)
         yield BLANK
-        if not found.causes:
-            text = "one of the two was not recorded" if found.causes is None else "the same"
+        if not diff.causes:
+            text = "one of the two was not recorded" if diff.causes is None else "the same"
             yield line(f"Cache keys: {text}.")
         else:
             yield line(("What differs in the cache key", "title"))
-            shown = self._shown(found.causes, 2 * SHOWN)
+            shown = self._shown(diff.causes, 2 * SHOWN)
             for cause in shown:
                 yield line(explanation(cause), indent=2, hang=2)
-            if len(found.causes) > len(shown):
-                yield line(
-                    (f"and {len(found.causes) - len(shown):,} more: --all shows them", "dim"), indent=2
-                )
+            if len(diff.causes) > len(shown):
+                yield line((f"and {len(diff.causes) - len(shown):,} more: --all shows them", "dim"), indent=2)
         yield BLANK
-        if found.program is None:
+        if diff.program is None:
             yield line("Programs: one of the two is unknown.")
         else:
-            yield from self._program(found.program, "Program: ", indent=0)
+            yield from self._program(diff.program, "Program: ", indent=0)
 
     def _program(self, p: Changes, title: str, indent: int) -> Iterator[Line]:
         if p.before is None or p.after is None:
@@ -232,9 +230,9 @@ class _Page:
         if not differing:
             yield line("no difference in anything that is compared", indent=indent + 2)
 
-    def _difference(self, part: str, d: Difference | Changed | Entry) -> str:
+    def _difference(self, metric: str, d: Difference | Changed | Entry) -> str:
         if isinstance(d, Difference):
-            return f"{differences.name(part, d)}: {differences.change(d)}"
+            return f"{differences.name(metric, d)}: {differences.change(d)}"
         if isinstance(d, Changed):
             return self._changed(d)
         sizes = dict.fromkeys(size(n) for n in (d.bytes_before, d.bytes_after) if n is not None)
@@ -288,24 +286,24 @@ def _arrow(before: str, after: str) -> str:
 # -- JSON --------------------------------------------------------------------------------------------------
 
 
-def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
+def as_json(diff: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
     """Return how two runs, or two compilations, differ, as plain data for JSON. The keys ``run`` (facts) and
     ``functions`` are null for compilations, the key ``compilation`` for runs. ``pair`` has the two runs and
     their directories."""
     from jaxscope import __version__
 
     parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))
-    if isinstance(found, CompilationDiff):
-        parts["compilation"] = _compilation_json(found, pair)
+    if isinstance(diff, CompilationDiff):
+        parts["compilation"] = _compilation_json(diff, pair)
     else:
-        parts["run"] = {n: {"before": x, "after": y} for n, (x, y) in found.facts.items()}
-        parts["functions"] = [_function_json(f) for f in found.functions]
+        parts["run"] = {n: {"before": x, "after": y} for n, (x, y) in diff.facts.items()}
+        parts["functions"] = [_function_json(f) for f in diff.functions]
     return {
         "schema": 1,
         "jaxscope": __version__,
         "before": _run_json(pair.before, pair.before_at),
         "after": _run_json(pair.after, pair.after_at),
-        "differs": found.differs,
+        "differs": diff.differs,
         **parts,
     }
 
@@ -338,7 +336,7 @@ def _side_json(f: Function | None) -> dict[str, Any] | None:
     return {"id": f.id, "file": f.seen.file, "line": f.seen.line, "compilations": f.compiled, **spent}
 
 
-def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
+def _compilation_json(diff: CompilationDiff, pair: Pair) -> dict[str, Any]:
     def side(run: Run, c: Compilation) -> dict[str, Any]:
         return {
             "id": c.id,
@@ -351,10 +349,10 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
         }
 
     return {
-        "before": side(pair.before, found.before),
-        "after": side(pair.after, found.after),
-        "causes": None if found.causes is None else [contract.Cause.of(c) for c in found.causes],
-        "program": None if found.program is None else changes_json(found.program),
+        "before": side(pair.before, diff.before),
+        "after": side(pair.after, diff.after),
+        "causes": None if diff.causes is None else [contract.Cause.of(c) for c in diff.causes],
+        "program": None if diff.program is None else changes_json(diff.program),
     }
 
 

@@ -209,11 +209,11 @@ class Document:
 
         return Collection([*by_code], entry)
 
-    def _some_findings(self, found: Sequence[contract.Finding]) -> Collection:
+    def _some_findings(self, findings: Sequence[contract.Finding]) -> Collection:
         def entry(name: str) -> Entry | None:
-            return Entry(found[int(name)]) if name.isdecimal() and int(name) < len(found) else None
+            return Entry(findings[int(name)]) if name.isdecimal() and int(name) < len(findings) else None
 
-        return Collection([str(n) for n in range(len(found))], entry)
+        return Collection([str(n) for n in range(len(findings))], entry)
 
     def _sub_runs(self) -> Collection:
         number = len(variants.of(self._run, self._directory)) - 1
@@ -224,12 +224,12 @@ class Document:
         return Collection([str(n) for n in range(number)], entry)
 
 
-def finding_paths(found: Sequence[contract.Finding]) -> list[str]:
+def finding_paths(findings: Sequence[contract.Finding]) -> list[str]:
     """Return the path of each finding in the report: ``findings/JX101/0`` for the first finding of the rule
     JX101."""
     seen: dict[str, int] = {}
     paths = []
-    for f in found:
+    for f in findings:
         n = seen.get(f.code, 0)
         seen[f.code] = n + 1
         paths.append(f"findings/{f.code}/{n}")
@@ -279,29 +279,29 @@ def follow(document: Document, path: str) -> Any:
     return part
 
 
-def _child(part: Any, segment: str) -> Any:
-    if isinstance(part, Document):
-        return part.child(segment)
-    if isinstance(part, Collection):
-        return part.entry(segment)
-    if segment in part.links:
-        return part.links[segment]()
-    if isinstance(part.value, dict):
-        return Entry(part.value[segment]) if segment in part.value else None
-    if isinstance(part.value, list) and segment.isdecimal() and int(segment) < len(part.value):
-        return Entry(part.value[int(segment)])
+def _child(report_part: Any, segment: str) -> Any:
+    if isinstance(report_part, Document):
+        return report_part.child(segment)
+    if isinstance(report_part, Collection):
+        return report_part.entry(segment)
+    if segment in report_part.links:
+        return report_part.links[segment]()
+    if isinstance(report_part.value, dict):
+        return Entry(report_part.value[segment]) if segment in report_part.value else None
+    if isinstance(report_part.value, list) and segment.isdecimal() and int(segment) < len(report_part.value):
+        return Entry(report_part.value[int(segment)])
     return None
 
 
-def below(part: Any) -> Sequence[str]:
-    """Return what can follow ``part`` in a path of ``jaxscope show``: after ``functions/train_step`` the keys
-    ``name``, ``compilations`` and so on. ``part`` is the whole report (Document), a list with named entries
-    (Collection) or another part (Entry)."""
-    if isinstance(part, (Document, Collection)):
-        return part.names
-    if isinstance(part.value, dict):
-        return list(dict.fromkeys([*part.value, *part.links]))
-    return [str(n) for n in range(len(part.value))] if isinstance(part.value, list) else []
+def below(report_part: Any) -> Sequence[str]:
+    """Return what can follow ``report_part`` in a path of ``jaxscope show``: after ``functions/train_step``
+    the keys ``name``, ``compilations`` and so on. ``report_part`` is the whole report (Document), a list with
+    named entries (Collection) or another part (Entry)."""
+    if isinstance(report_part, (Document, Collection)):
+        return report_part.names
+    if isinstance(report_part.value, dict):
+        return list(dict.fromkeys([*report_part.value, *report_part.links]))
+    return [str(n) for n in range(len(report_part.value))] if isinstance(report_part.value, list) else []
 
 
 def _there_are(names: Sequence[str]) -> str:

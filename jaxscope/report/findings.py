@@ -16,17 +16,17 @@ SHOWN = 8  # findings that are listed
 LONGEST = 800  # characters of a title or a fix; longer ones are cut
 
 
-def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
+def section(findings: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield the lines of the report's section on findings, in the given order: the first SHOWN, or all with
     ``everything`` (``--all``). Yield nothing if there are no findings. ``places`` shortens file names."""
-    if not found:
+    if not findings:
         return
-    shown = found if everything else found[:SHOWN]
+    shown = findings if everything else findings[:SHOWN]
     yield BLANK
     yield line(("Findings", "title"))
     for f in shown:
         yield from entry(f, places)
-    rest = len(found) - len(shown)
+    rest = len(findings) - len(shown)
     if rest:
         yield line((f"and {count(rest, 'more finding')}: --all shows them", "dim"), indent=2)
 
@@ -51,11 +51,11 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
         yield line(("→ ", "good"), escape(fix_text(f), LONGEST), indent=11, hang=2)
 
 
-def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
+def in_summary(findings: Sequence[Finding], places: Places) -> Iterator[Line]:
     """Yield at most two lines about findings, for the end of ``jaxscope run``: the number of errors with the
     first error, and the number of warnings. ``places`` shortens file names."""
-    errors = [f for f in found if f.severity == ERROR]
-    warnings = sum(f.severity == WARNING for f in found)
+    errors = [f for f in findings if f.severity == ERROR]
+    warnings = sum(f.severity == WARNING for f in findings)
     if errors:
         first, more = errors[0], len(errors) - 1
         where = places.frame(first.source)

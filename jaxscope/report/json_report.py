@@ -60,12 +60,12 @@ def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -
     return found
 
 
-def _collected(found: Iterable[Section]) -> dict[str, Any]:
+def _collected(members: Iterable[Section]) -> dict[str, Any]:
     return {
         key: [_collected(e) if isinstance(e, Document) else e for e in value]
         if isinstance(value, Iterator)
         else value
-        for key, value in found
+        for key, value in members
     }
 
 
@@ -94,11 +94,11 @@ class Document:
     """The report of a sub-run (the same program with other settings or another number of devices), as an
     entry of ``sub_runs`` in another report. Iterating over it yields (key, value) pairs."""
 
-    def __init__(self, found: Iterable[Section]) -> None:
-        self._found = found
+    def __init__(self, members: Iterable[Section]) -> None:
+        self._members = members
 
     def __iter__(self) -> Iterator[Section]:
-        return iter(self._found)
+        return iter(self._members)
 
 
 def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[Section]:
@@ -159,13 +159,13 @@ def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Itera
         yield contract.Finding.of(f, variants.sub_run(f, parts))
 
 
-def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
+def _written(members: Iterable[Section], depth: int = 0) -> Iterator[str]:
     """Yield the text of a JSON object in parts, indented as ``dumps`` does. No line end follows the last
-    line. ``found`` has its keys and values; an iterator as a value becomes a list. ``depth``: spaces before
+    line. ``members`` has its keys and values; an iterator as a value becomes a list. ``depth``: spaces before
     the last line; the lines between the first and the last have more."""
     line = "\n" + " " * depth
     comma = "{"
-    for key, value in found:
+    for key, value in members:
         yield f'{comma}{line} "{key}": '
         comma = ","
         if not isinstance(value, Iterator):

@@ -15,12 +15,12 @@ from jaxscope.schema.keys import Frame
 MOST = 10  # findings that are written
 
 
-def render(found: Sequence[Finding]) -> str:
+def render(findings: Sequence[Finding]) -> str:
     """Return the first MOST findings as text. If there are more, the last line has the number of the
     others."""
-    parts = ["\n".join(lines(f)) for f in found[:MOST]]
-    if len(found) > MOST:
-        parts.append(f"and {len(found) - MOST:,} more")
+    parts = ["\n".join(lines(f)) for f in findings[:MOST]]
+    if len(findings) > MOST:
+        parts.append(f"and {len(findings) - MOST:,} more")
     return "\n".join(parts)
 
 

@@ -68,8 +68,8 @@ def texts_json(texts: Texts, memory: Memory | None = None) -> contract.Texts:
     )
 
 
-def _remats(found: list[Remat] | None) -> list[contract.Rematerialization] | None:
-    return None if found is None else [contract.Rematerialization.copy_of(r) for r in found]
+def _remats(remats: list[Remat] | None) -> list[contract.Rematerialization] | None:
+    return None if remats is None else [contract.Rematerialization.copy_of(r) for r in remats]
 
 
 def _problems(hlo: Compiled | None, lowered: Reading | None) -> list[contract.Problem] | None:

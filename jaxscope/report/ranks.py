@@ -118,11 +118,11 @@ def _word(items: Sequence[object]) -> str:
 
 
 def _spread(
-    found: Sequence[Rank], name: str, figure: Callable[[Rank], float], written: Callable[[float], str]
+    known_ranks: Sequence[Rank], name: str, figure: Callable[[Rank], float], written: Callable[[float], str]
 ) -> Iterator[Line]:
-    if not found:
+    if not known_ranks:
         return
-    low, high = min(found, key=figure), max(found, key=figure)
+    low, high = min(known_ranks, key=figure), max(known_ranks, key=figure)
     span: list[Span] = [(f"{name} ", "dim"), written(figure(low))]
     if written(figure(low)) != written(figure(high)):
         span += [f" (rank {low.number}) to ", written(figure(high)), f" (rank {high.number})"]

@@ -209,11 +209,11 @@ def inside_others(f: Function) -> bool:
     return bool(f.compilations) and all(c.entry == "nested" for c in f.compilations)
 
 
-def ranked(run: Run, wanted: Callable[[Function], bool]) -> list[Function]:
+def ranked(run: Run, include: Callable[[Function], bool]) -> list[Function]:
     """Return the functions of ``run`` that were called or compiled, those with the longest compilations
-    first. ``wanted(f)`` says whether to include the function ``f``."""
+    first. ``include(f)`` says whether to include the function ``f``."""
     active = [
-        f for f in run.functions.values() if wanted(f) and (f.compilations or f.calls or f.fast_path_misses)
+        f for f in run.functions.values() if include(f) and (f.compilations or f.calls or f.fast_path_misses)
     ]
     return sorted(active, key=lambda f: (-f.seconds, -f.compiled, f.id))
 

@@ -46,9 +46,9 @@ def as_json(run: Run, c: Compilation) -> list[contract.Intent] | None:
     return [_entry(i, disagreement(i)) for i in model.of_compilation(run, c)]
 
 
-def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
+def _entry(i: Intent, difference: Disagreement | None) -> contract.Intent:
     agrees: bool | None = False
-    if found is None:
+    if difference is None:
         rank = len(i.shape or ())
         pairs = [(a, b) for a, b in ((i.asked, i.compiled), (i.compiled, i.actual)) if a and b]
         equal = [same(a, b, rank) for a, b in pairs]
@@ -62,9 +62,9 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
         compiled=None if i.compiled is None else i.compiled.text,
         actual=None if i.actual is None else i.actual.text,
         agrees=agrees,
-        difference=None if found is None else found.kind,
-        reason=None if found is None else render.text(found.reason) or None,
-        times=None if found is None else found.times,
+        difference=None if difference is None else difference.kind,
+        reason=None if difference is None else render.text(difference.reason) or None,
+        times=None if difference is None else difference.times,
     )
 
 
@@ -127,10 +127,10 @@ def _written(words: Words) -> str:
     return escape(render.text(words), 60)
 
 
-def why(found: Disagreement) -> str:
+def why(difference: Disagreement) -> str:
     """Return why two shardings of an argument or result differ, and what the difference costs: ``17 is not
     divisible by 8; 8 times the memory``."""
-    parts = [render.text(found.reason)] if found.reason is not None else []
-    if found.times is not None and found.times > 1:
-        parts.append(f"{found.times:,} times the memory")
+    parts = [render.text(difference.reason)] if difference.reason is not None else []
+    if difference.times is not None and difference.times > 1:
+        parts.append(f"{difference.times:,} times the memory")
     return "; ".join(parts) or "differs from the request"

@@ -92,33 +92,33 @@ def schema() -> dict[str, Any]:
     return contract.schema_of(Shown, "jaxscope show")
 
 
-def _entries(part: Any) -> int | None:
-    if isinstance(part, Entry):
-        return len(part.value) if isinstance(part.value, list) else None
-    return len(part.names) if isinstance(part, Collection) else None
+def _entries(report_part: Any) -> int | None:
+    if isinstance(report_part, Entry):
+        return len(report_part.value) if isinstance(report_part.value, list) else None
+    return len(report_part.names) if isinstance(report_part, Collection) else None
 
 
-def _value(part: Any, path: str, room: int, left_out: list[str]) -> Any:
-    if isinstance(part, Entry):
-        return fitted(part.value, room, path, left_out)
-    if isinstance(part, Document):
+def _value(report_part: Any, path: str, room: int, left_out: list[str]) -> Any:
+    if isinstance(report_part, Entry):
+        return fitted(report_part.value, room, path, left_out)
+    if isinstance(report_part, Document):
         if room == LONGEST:
-            return {name: _whole(part.child(name)) for name in part.names}
-        return [{"path": f"{path}/{name}".lstrip("/")} for name in part.names]
+            return {name: _whole(report_part.child(name)) for name in report_part.names}
+        return [{"path": f"{path}/{name}".lstrip("/")} for name in report_part.names]
     if room == LONGEST:
-        return _whole(part)
-    kept = first_that_fit(_listed(part, path), room - 2)
-    left_out += [f"{path}/{escaped(name)}" for name in part.names[len(kept) :]]
+        return _whole(report_part)
+    kept = first_that_fit(_listed(report_part, path), room - 2)
+    left_out += [f"{path}/{escaped(name)}" for name in report_part.names[len(kept) :]]
     return kept
 
 
-def _listed(part: Collection, path: str) -> Iterator[dict[str, Any]]:
-    """Yield a dict for each entry of ``part``, a list in the report: the entry's path, and those of its
-    values that are numbers or texts, shortened to 400 bytes. For an entry that is itself a list, it has path
-    and length."""
-    for name in part.names:
+def _listed(report_part: Collection, path: str) -> Iterator[dict[str, Any]]:
+    """Yield a dict for each entry of ``report_part``, a list in the report: the entry's path, and those of
+    its values that are numbers or texts, shortened to 400 bytes. For an entry that is itself a list, it has
+    path and length."""
+    for name in report_part.names:
         at = f"{path}/{escaped(name)}"
-        entry = part.entry(name)
+        entry = report_part.entry(name)
         if isinstance(entry, Collection):
             yield {"path": at, "entries": len(entry.names)}
         elif isinstance(entry, Entry) and isinstance(entry.value, dict):
@@ -130,19 +130,19 @@ def _listed(part: Collection, path: str) -> Iterator[dict[str, Any]]:
             yield {"path": at}
 
 
-def _whole(part: Any) -> Any:
-    if isinstance(part, Entry):
-        return part.value
-    if isinstance(part, Document):
-        return {name: _whole(part.child(name)) for name in part.names}
-    return [_whole(part.entry(name)) for name in part.names]
+def _whole(report_part: Any) -> Any:
+    if isinstance(report_part, Entry):
+        return report_part.value
+    if isinstance(report_part, Document):
+        return {name: _whole(report_part.child(name)) for name in report_part.names}
+    return [_whole(report_part.entry(name)) for name in report_part.names]
 
 
-def _next(part: Any, path: str, name: str) -> list[Command]:
+def _next(report_part: Any, path: str, name: str) -> list[Command]:
     """Return commands that are useful after a finding: to print its evidence, and the page of its rule.
-    Return an empty list if ``part`` is not a finding. ``path`` is the path of ``part``, ``name`` the name of
-    the run."""
-    value = part.value if isinstance(part, Entry) else None
+    Return an empty list if ``report_part`` is not a finding. ``path`` is the path of ``report_part``,
+    ``name`` the name of the run."""
+    value = report_part.value if isinstance(report_part, Entry) else None
     if not isinstance(value, dict) or "code" not in value or "fix_kind" not in value:
         return []
     commands = []

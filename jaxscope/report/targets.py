@@ -128,14 +128,14 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
     )
 
 
-def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
+def fit_lines(program_fit: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about whether a program fits into the memory of a target (a machine to compile for,
     ``v5e:4x4``). If it does not fit, they list its largest buffers, arguments and results; with
     ``everything`` (``--all``), all known ones. ``texts`` are the parsed StableHLO and HLO of the program."""
-    fit_text = memory_fit(found)
+    fit_text = memory_fit(program_fit)
     if fit_text:
         yield line(*fit_text, indent=6, hang=4)
-    for spans in largest(found, texts, None if everything else LARGEST):
+    for spans in largest(program_fit, texts, None if everything else LARGEST):
         yield line(*spans, indent=8, hang=4)
 
 
@@ -144,16 +144,16 @@ def _by_path(texts: Texts) -> list[contract.Contributor] | None:
     return None if found is None else [contract.Contributor.copy_of(c) for c in found]
 
 
-def bounds_json(found: Bounds | None) -> contract.Bounds | None:
-    if found is None:
+def bounds_json(time_bounds: Bounds | None) -> contract.Bounds | None:
+    if time_bounds is None:
         return None
     return contract.Bounds(
-        found.compute,
-        found.memory,
-        {axes.text(over): spent for over, spent in found.axes.items()},
-        found.least,
-        None if found.binds is None else _key(found.binds),
-        list(map(_key, found.quoted)),
+        time_bounds.compute,
+        time_bounds.memory,
+        {axes.text(over): spent for over, spent in time_bounds.axes.items()},
+        time_bounds.least,
+        None if time_bounds.binds is None else _key(time_bounds.binds),
+        list(map(_key, time_bounds.quoted)),
     )
 
 
@@ -194,30 +194,30 @@ def program_json(run: Run, p: Program) -> contract.Program:
 
 
 def _memory(
-    known: contract.Memory | None, texts: Texts, found: Fit | None, peak: int | None
+    known: contract.Memory | None, texts: Texts, program_fit: Fit | None, peak: int | None
 ) -> contract.Memory | None:
-    if known is None and found is None and texts.stablehlo is None:
+    if known is None and program_fit is None and texts.stablehlo is None:
         return None
     memory = known or contract.Memory()
     return msgspec.structs.replace(
         memory,
         by_path=_by_path(texts),
         peak_bytes=memory.peak_bytes if peak is None else peak,
-        **({} if found is None else _fit(found)),
+        **({} if program_fit is None else _fit(program_fit)),
     )
 
 
-def _fit(found: Fit) -> dict[str, Any]:
+def _fit(program_fit: Fit) -> dict[str, Any]:
     buffers = [
         contract.Buffer.copy_of(
             a, source=None if a.file is None else {"file": a.file, "line": a.line, "function": None}
         )
-        for a in found.largest
+        for a in program_fit.largest
     ]
     return {
-        "capacity_bytes": found.capacity,
-        "fits": found.fits,
-        "used_bytes": found.used,
-        "parts": found.parts,
+        "capacity_bytes": program_fit.capacity,
+        "fits": program_fit.fits,
+        "used_bytes": program_fit.used,
+        "parts": program_fit.parts,
         "largest": buffers,
     }

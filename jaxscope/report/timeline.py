@@ -114,10 +114,10 @@ def _us(ns: int) -> float:
     return round(min(max(ns, -LONGEST_NS), LONGEST_NS) / 1000, 3)
 
 
-def _process_name(part: Recorded, process: Process) -> str:
-    rank = "" if part.rank is None else f"rank {part.rank}: "
-    main = " " if process is part.run.main else " child "
-    return escape(f"{rank}{part.directory.name}{main}(pid {process.pid})", 200)
+def _process_name(recording: Recorded, process: Process) -> str:
+    rank = "" if recording.rank is None else f"rank {recording.rank}: "
+    main = " " if process is recording.run.main else " child "
+    return escape(f"{rank}{recording.directory.name}{main}(pid {process.pid})", 200)
 
 
 class _Counted(NamedTuple):
@@ -133,12 +133,12 @@ class _Counted(NamedTuple):
     transfers: dict[str, list[ev.Transferred]]
 
 
-def _counted(part: Recorded) -> _Counted:
-    processes = {log: process.id for log, process in part.run.logs()}
+def _counted(recording: Recorded) -> _Counted:
+    processes = {log: process.id for log, process in recording.run.logs()}
     marks: dict[str, list[tuple[int, int]]] = {}
     calls: dict[str, dict[str, list[tuple[int, int]]]] = {}
     transfers: dict[str, list[ev.Transferred]] = {}
-    for log, event in reader.Reader(part.directory).stream():
+    for log, event in reader.Reader(recording.directory).stream():
         process = processes.get(log)
         if process is None:
             continue
@@ -148,7 +148,7 @@ def _counted(part: Recorded) -> _Counted:
             calls.setdefault(process, {}).setdefault(event.function, []).append((event.t_ns, event.count))
         elif isinstance(event, ev.Transferred) and event.seconds:
             transfers.setdefault(process, []).append(event)
-    steppers = [f.id for f in part.run.functions.values() if f.step]
+    steppers = [f.id for f in recording.run.functions.values() if f.step]
     for process, by_function in calls.items():
         if process not in marks:
             chosen = next((f for f in steppers if f in by_function), next(iter(by_function)))
@@ -165,12 +165,12 @@ def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
             yield Slice(begin, end, name, "step", {"steps": after - before})
 
 
-def _waits(found: Iterable[ev.Transferred], places: Places) -> dict[str, list[Slice]]:
-    """Return bars for the time that the program waited for copies, as {source line: its bars}. ``found`` has
-    the log entries about copies, in order of time."""
+def _waits(transfers: Iterable[ev.Transferred], places: Places) -> dict[str, list[Slice]]:
+    """Return bars for the time that the program waited for copies, as {source line: its bars}. ``transfers``
+    has the log entries about copies, in order of time."""
     slices: dict[str, list[Slice]] = {}
     before: dict[object, ev.Transferred] = {}
-    for e in found:
+    for e in transfers:
         key = e.direction, e.via, e.site
         last = before.get(key)
         # An entry has the sum of all waits so far: one bar stands for all waits since the entry before it. It
@@ -214,7 +214,7 @@ def _about(run: Run, c: Compilation, places: Places) -> Json:
     return {key: value for key, value in args.items() if value is not None}
 
 
-def _tracks(first: int, name: str, found: Iterable[Slice]) -> list[tuple[int, str, list[Slice]]]:
+def _tracks(first: int, name: str, bars: Iterable[Slice]) -> list[tuple[int, str, list[Slice]]]:
     """Distribute bars over tracks, so that two bars on a track do not overlap unless one is inside the other.
     A bar may be shortened a little for this. Return (id, name, bars) of each track.
 
@@ -224,7 +224,7 @@ def _tracks(first: int, name: str, found: Iterable[Slice]) -> list[tuple[int, st
     """
     tracks: list[tuple[int, str, list[Slice]]] = []
     open_ends: list[list[int]] = []  # of each track, the ends of the slices that are open, the innermost last
-    for s in sorted(found, key=lambda s: (s.begin, -s.end)):
+    for s in sorted(bars, key=lambda s: (s.begin, -s.end)):
         for n, ends in enumerate([*open_ends, None]):
             if ends is None:
                 ends = []

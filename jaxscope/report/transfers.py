@@ -72,12 +72,12 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         )
 
 
-def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
+def _in_short(all_transfers: Sequence[Transfer]) -> Iterator[str]:
     """Yield texts about the copies in each direction (to the host, to devices, between devices): how many
     there were, how many of them copied no bytes, and of how many functions the arguments are copied in each
     call."""
     for direction, words in DIRECTIONS.items():
-        transfers = [t for t in found if t.direction == direction]
+        transfers = [t for t in all_transfers if t.direction == direction]
         times = sum(t.count or 0 for t in transfers)
         views = sum(t.views or 0 for t in transfers)
         called = {t.function.id for t in transfers if t.count is None and t.function is not None}

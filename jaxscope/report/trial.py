@@ -221,12 +221,12 @@ def schema() -> dict[str, Any]:
     return contract.schema_of(Trial, "jaxscope try")
 
 
-def _verdict(before: Side, after: Side, found: Sequence[Fact], outputs: Outputs) -> str:
+def _verdict(before: Side, after: Side, figures: Sequence[Fact], outputs: Outputs) -> str:
     if after.exit_code:
         return FAILED
     if before.exit_code:
         return BETTER  # only the first program failed, so its figures are incomplete
-    return facts.verdict(found) if outputs.equal else DIFFERS
+    return facts.verdict(figures) if outputs.equal else DIFFERS
 
 
 def _fact(f: Fact) -> OneFact:
@@ -300,10 +300,10 @@ def _largest_difference(x: str, y: str) -> float | None:
 # -- text -------------------------------------------------------------------------------------------------
 
 
-def lines(found: Compared) -> Iterator[Line]:
+def lines(comparison: Compared) -> Iterator[Line]:
     """Yield the text report of ``jaxscope try``: the verdict, how the outputs differ, the figures, the
     findings that are gone or new, and commands to run next."""
-    page = found.page
+    page = comparison.page
     role = {BETTER: "good", EQUAL: "bold"}.get(page.verdict, "error")
     yield line((page.verdict, role), f": {page.before.label} → {page.after.label}", hang=2)
     for side in (page.before, page.after):
@@ -311,7 +311,7 @@ def lines(found: Compared) -> Iterator[Line]:
             yield line((f"exit code {side.exit_code} ", "error"), f"with {side.label}", indent=2, hang=2)
     yield line(*_outputs(page.outputs), indent=2, hang=4)
     yield BLANK
-    for f in found.facts:
+    for f in comparison.facts:
         yield line((f"{f.verdict:<7}", _ROLES[f.verdict]), f"{_name(f)}: {_values(f)}", indent=2, hang=9)
     if page.facts_equal:
         rest = count(page.facts_equal, "more figure")

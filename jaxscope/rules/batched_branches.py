@@ -73,7 +73,7 @@ def work_before_branch(run: Run) -> Iterator[Finding]:
             if one.share >= FEWEST and takes_time(run, p, f, one.operations):
                 lines.setdefault(one.source, []).append((one, p, f))
     for line, every in lines.items():
-        one, p, f = max(every, key=lambda found: found[0].share)
+        one, p, f = max(every, key=lambda item: item[0].share)
         others = tuple(dict.fromkeys(g.display_name for *_, g in every if g.id != f.id))
         at = tuple(dict.fromkeys(str(frame.line) for frame in one.lines))
         text = message(

@@ -553,10 +553,10 @@ def _iteration(run: Run, p: Payer) -> Iteration | None:
     return None
 
 
-def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) -> Finding:
-    """Merge the findings of ``found``, which are about lines of the loop ``iteration``, into one finding. The
-    advice is to jit the repeated code, or that of the first finding if it is to keep sizes equal."""
-    lines, first = [one.payer for one in found], found[0].finding
+def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]) -> Finding:
+    """Merge the findings of ``avoidable``, which are about lines of the loop ``iteration``, into one finding.
+    The advice is to jit the repeated code, or that of the first finding if it is to keep sizes equal."""
+    lines, first = [one.payer for one in avoidable], avoidable[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     sizes = slug_of(first) == ONE_SIZE
     again = (
@@ -595,13 +595,13 @@ def _of_iteration(run: Run, iteration: Iteration, found: Sequence[Avoidable]) ->
                     "fix-jit-part-of-method", function=function, how=how, names=Names(written, LINES)
                 )
         fix = Fix(words, "jit", {"function": function} if function is not None else {})
-    return _merged(run, found, title, fix, iteration)
+    return _merged(run, avoidable, title, fix, iteration)
 
 
-def _of_callback(run: Run, callback: Callback, found: Sequence[Avoidable]) -> Finding:
-    """Merge the findings of ``found``, which are about lines of ``callback``, into one finding. The advice is
-    to compute in NumPy there."""
-    lines = [one.payer for one in found]
+def _of_callback(run: Run, callback: Callback, avoidable: Sequence[Avoidable]) -> Finding:
+    """Merge the findings of ``avoidable``, which are about lines of ``callback``, into one finding. The
+    advice is to compute in NumPy there."""
+    lines = [one.payer for one in avoidable]
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     name, numbers = callback.function, _numbers(lines)
     where = message("line-of-a-callback", numbers=numbers, function=name)
@@ -614,15 +614,15 @@ def _of_callback(run: Run, callback: Callback, found: Sequence[Avoidable]) -> Fi
         **_compiled(lines),
     )
     fix = Fix(message("fix-numpy-in-callback", function=name), "numpy")
-    return _merged(run, found, title, fix, callback)
+    return _merged(run, avoidable, title, fix, callback)
 
 
 def _merged(
-    run: Run, found: Sequence[Avoidable], title: Message, fix: Fix, place: Iteration | Callback
+    run: Run, avoidable: Sequence[Avoidable], title: Message, fix: Fix, place: Iteration | Callback
 ) -> Finding:
-    severity = WARNING if any(one.finding.severity == WARNING for one in found) else NOTE
-    seconds = sum(one.finding.seconds or 0.0 for one in found)
-    return _finding(run, [one.payer for one in found], title, fix, seconds, severity, place)
+    severity = WARNING if any(one.finding.severity == WARNING for one in avoidable) else NOTE
+    seconds = sum(one.finding.seconds or 0.0 for one in avoidable)
+    return _finding(run, [one.payer for one in avoidable], title, fix, seconds, severity, place)
 
 
 def _numbers(lines: Sequence[Payer]) -> Names:

@@ -40,10 +40,10 @@ def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
     return registry.in_order(joined(found, map(registry.findings, further))) if further else found
 
 
-def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
-    """Return ``found``, the findings of a run, merged with the findings about targets of ``further`` runs of
-    the same program. Findings of these runs that are about no target are left out."""
-    several = [found, *([f for f in other if f.contexts.targets] for other in further)]
+def joined(own_findings: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
+    """Return ``own_findings``, the findings of a run, merged with the findings about targets of ``further``
+    runs of the same program. Findings of these runs that are about no target are left out."""
+    several = [own_findings, *([f for f in other if f.contexts.targets] for other in further)]
     merged = []
     for (_, first), *rest in grouped(several):
         for _, f in rest:
@@ -79,16 +79,17 @@ def of_target_alone(run: Run, f: Finding) -> bool:
 
 
 def of_settings(
-    found: Mapping[str, Sequence[Finding]], settings: Mapping[str, Mapping[str, str]]
+    findings_by_label: Mapping[str, Sequence[Finding]], settings: Mapping[str, Mapping[str, str]]
 ) -> list[Finding]:
     """Merge equal findings of several settings of ``run --vary``, and return them in the order of reports.
-    ``found`` has the findings by the label of their setting (``MESH=4x4``); ``settings`` is label -> name of
-    a varied variable -> its value."""
-    labels = list(found)
+    ``findings_by_label`` has the findings by the label of their setting (``MESH=4x4``); ``settings`` is label
+    -> name of a varied variable -> its value."""
+    labels = list(findings_by_label)
     if len(labels) < 2:
-        return registry.in_order(f for each in found.values() for f in each)
+        return registry.in_order(f for each in findings_by_label.values() for f in each)
     return registry.in_order(
-        _under([(labels[n], f) for n, f in members], settings) for members in grouped(found.values())
+        _under([(labels[n], f) for n, f in members], settings)
+        for members in grouped(findings_by_label.values())
     )
 
 

@@ -320,12 +320,12 @@ def _relative_tolerance(call: ast.Call) -> tuple[str, float] | None:
     return None
 
 
-def _function_around(found: Syntax, call: ast.Call) -> str:
+def _function_around(file_syntax: Syntax, call: ast.Call) -> str:
     """Return the name of the innermost function that contains ``call``; ``<module>`` if ``call`` is not in a
-    function. ``found`` is the parsed source."""
+    function. ``file_syntax`` is the parsed source."""
     around = [
         n
-        for n in found.blocks
+        for n in file_syntax.blocks
         if isinstance(n, FUNCTION) and n.lineno <= call.lineno <= (n.end_lineno or n.lineno)
     ]
     return max(around, key=lambda n: n.lineno).name if around else "<module>"

@@ -147,20 +147,20 @@ def _line_of(c: Callback) -> int:
     return c.source.line if c.source is not None else 0
 
 
-def _lines(found: Sequence[Callback]) -> Message | None:
-    """Return the clause ``, from lines 13, 14 and 15`` for the callbacks ``found``, if they are on several
+def _lines(callbacks: Sequence[Callback]) -> Message | None:
+    """Return the clause ``, from lines 13, 14 and 15`` for ``callbacks``, if they are on several
     lines; None if they are on one line."""
-    lines = sorted({_line_of(c) for c in found})
+    lines = sorted({_line_of(c) for c in callbacks})
     return message("from-lines", numbers=Names(tuple(map(str, lines)), LINES)) if len(lines) > 1 else None
 
 
-def _how_often(found: Sequence[Callback]) -> Message | str:
+def _how_often(callbacks: Sequence[Callback]) -> Message | str:
     """Return how often one call of a program calls back into Python, as a part of a sentence: ``once``.
-    ``found`` are the callbacks of one function of the user in this program."""
-    n = sum(c.count for c in found)
-    if all(c.in_loop and c.count == 1 for c in found):
+    ``callbacks`` are those of one function of the user in this program."""
+    n = sum(c.count for c in callbacks)
+    if all(c.in_loop and c.count == 1 for c in callbacks):
         return message("in-each-iteration")
-    if any(c.in_loop for c in found):
+    if any(c.in_loop for c in callbacks):
         return message("partly-in-a-loop", n=n)
     return message("so-often", n=n) if n > 1 else "once"
 

@@ -133,10 +133,10 @@ def _title(job: Job, d: Divergence) -> Message:
     )
 
 
-def spelled(seen: Seen) -> Message:
-    """Return the program that the compilation ``seen`` compiled as text for a message, by its function and
+def spelled(compilation: Seen) -> Message:
+    """Return the program that ``compilation`` compiled as text for a message, by its function and
     the line of the call or definition: ``train_step at train.py:48``."""
-    return message("program-of-line", function=seen.name, line=seen.site or seen.defined)
+    return message("program-of-line", function=compilation.name, line=compilation.site or compilation.defined)
 
 
 def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
@@ -215,13 +215,15 @@ def published(run: Run) -> list[Finding]:
     return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
 
 
-def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding]:
-    """Return the findings ``found`` of rank 0 (the first process of a job). If ``job`` has the logs of all
-    ranks, the findings about different ranks that rank 0 made while the job ran are left out. ``job`` is None
-    if there is no job."""
+def without_published(rank_0_findings: Iterable[Finding], job: Job | None) -> list[Finding]:
+    """Return ``rank_0_findings``, the findings of rank 0 (the first process of a job). If ``job`` has the
+    logs of all ranks, the findings about different ranks that rank 0 made while the job ran are left out.
+    ``job`` is None if there is no job."""
     if job is None or job.missing:
-        return [*found]
-    return [f for f in found if not (isinstance(f.subject, tuple) and f.subject[:1] == (PUBLISHED,))]
+        return [*rank_0_findings]
+    return [
+        f for f in rank_0_findings if not (isinstance(f.subject, tuple) and f.subject[:1] == (PUBLISHED,))
+    ]
 
 
 def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:

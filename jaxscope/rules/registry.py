@@ -233,10 +233,10 @@ def findings(run: Run) -> list[Finding]:
     return of_one_run(run, (f for r in rules().values() if not r.needs_limit for f in r.check(run)))
 
 
-def of_one_run(run: Run, found: Iterable[Finding]) -> list[Finding]:
-    """Return ``found``, the findings of all rules in ``run``, in the order of reports (``in_order``).
+def of_one_run(run: Run, all_findings: Iterable[Finding]) -> list[Finding]:
+    """Return ``all_findings``, the findings of all rules in ``run``, in the order of reports (``in_order``).
     Findings with one root cause are merged."""
-    return in_order(root_cause.with_what_follows(run, found), LITTLE * (run.seconds or 0.0))
+    return in_order(root_cause.with_what_follows(run, all_findings), LITTLE * (run.seconds or 0.0))
 
 
 def in_order(unordered: Iterable[Finding], least: float = 0.0) -> list[Finding]:

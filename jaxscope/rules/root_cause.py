@@ -518,11 +518,11 @@ def _from_the_start(first: Finding, change: Hashable) -> Fix | None:
     return extended(first.fix, "fix-commit-from-start")
 
 
-def _passed_on(code: str, found: Sequence[Cause]) -> Hashable | None:
+def _passed_on(code: str, recompile_causes: Sequence[Cause]) -> Hashable | None:
     """Return the change of an argument that computations pass on to their results: ``("JX102", "float32",
     "float64")`` if the argument became 64 bits wide, ``("JX116",)`` if it was committed to a device.
-    ``found`` are the causes of a recompile. Return None if there is no such change."""
-    for cause in found:
+    ``recompile_causes`` are the causes of a recompile. Return None if there is no such change."""
+    for cause in recompile_causes:
         before, after = cause.before, cause.after
         if code == "JX102" and cause.kind == "dtype" and isinstance(after, ArrayType):
             now, then = after.dtype or "", before.dtype if isinstance(before, ArrayType) else None
@@ -563,11 +563,11 @@ def _all_through(run: Run, resized: Finding, line: object) -> bool:
     )
 
 
-def _recompile(found: Finding) -> dict[str, Field]:
-    """Return the function, the path and the cause of the recompile that the finding ``found`` (JX115) is
+def _recompile(finding: Finding) -> dict[str, Field]:
+    """Return the function, the path and the cause of the recompile that ``finding`` (JX115) is
     about: ``{"function": ..., "path": ..., "cause": ...}``."""
-    fields = found.title.fields if isinstance(found.title, Message) else {}
-    return {"function": fields.get("function"), "path": found.path, "cause": fields.get("cause")}
+    fields = finding.title.fields if isinstance(finding.title, Message) else {}
+    return {"function": fields.get("function"), "path": finding.path, "cause": fields.get("cause")}
 
 
 def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:

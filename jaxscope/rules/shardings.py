@@ -196,15 +196,15 @@ def _times_the_memory(difference: Disagreement, rank: int) -> Message | None:
     return message("times-the-memory" if got is None or math.prod(got) > 1 else "whole-on-each-device", n=n)
 
 
-def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
+def _pad(intent: Intent, requested: Sharding) -> Fix | None:
     """Return the advice to pad the array of ``intent``, if one of its dimensions is not divisible by the
-    number of parts that the sharding ``wanted`` requests; None if all are divisible."""
-    cut = parts(wanted, len(intent.shape or ()))
+    number of parts that the sharding ``requested`` asks for; None if all are divisible."""
+    cut = parts(requested, len(intent.shape or ()))
     for k, (size, n) in enumerate(zip(intent.shape or (), cut or (), strict=False)):
         if n and size % n:
             padded = -(-size // n) * n
             fields: dict[str, Field] = {"dimension": k, "size": size, "padded": padded}
-            other = _other_dimension(intent, wanted, k, n)
+            other = _other_dimension(intent, requested, k, n)
             words = message("fix-pad-or-replicate", **fields)
             if other is not None:
                 j, sharding = other
@@ -220,11 +220,11 @@ def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
     return None
 
 
-def _other_dimension(intent: Intent, wanted: Sharding, k: int, n: int) -> tuple[int, str] | None:
+def _other_dimension(intent: Intent, requested: Sharding, k: int, n: int) -> tuple[int, str] | None:
     """Return another dimension of an array (``intent``) to shard, and the sharding as text: ``(1, "P(None,
     'data')")`` instead of ``P('data')``. Return None if no other dimension fits, or if the mesh axes are
-    unknown. ``n`` is the number of parts into which the sharding ``wanted`` splits dimension ``k``."""
-    shape, named = intent.shape or (), sh.split_axes(wanted)
+    unknown. ``n`` is the number of parts into which the sharding ``requested`` splits dimension ``k``."""
+    shape, named = intent.shape or (), sh.split_axes(requested)
     if named is None:
         return None
     axes = [*named[0], *[()] * (len(shape) - len(named[0]))]

@@ -123,7 +123,7 @@ def _needed(used: int, fit: Fit, memory: Memory | None) -> Field:
     if list(fit.parts) == ["HLO temporaries"]:
         return message("bytes-of-temporaries", bytes=Bytes(used))
     known = fit.parts or (memory.parts if memory is not None else {})
-    parts = sorted(known.items(), key=lambda part: -part[1])
+    parts = sorted(known.items(), key=lambda item: -item[1])
     large = [message("bytes-of-part", part=name, bytes=Bytes(n)) for name, n in parts if 20 * n > used]
     return message("bytes-in-parts", bytes=Bytes(used), parts=Parts(tuple(large))) if large else Bytes(used)
 

@@ -107,13 +107,13 @@ def _largest(operations: Sequence[Compilation], unnamed: set[_Type]) -> tuple[in
     return found
 
 
-def _makes(c: Compilation, shape: tuple[int | str, ...] | None, size: int, seen: bool) -> bool:
+def _makes(c: Compilation, shape: tuple[int | str, ...] | None, size: int, known_line: bool) -> bool:
     """Return whether the operation ``c`` makes an array of ``shape`` with ``size`` bytes from arrays that are
-    all at least TIMES times smaller. ``seen``: whether its line is known to make such an array."""
+    all at least TIMES times smaller. ``known_line``: whether its line is known to make such an array."""
     taken = c.key.arguments if c.key is not None else []
     if any(TIMES * (aval_bytes(a.shape, a.dtype) or 0) > size for a in taken):
         return False
-    return seen or (bool(taken) and _broadcast([a.shape for a in taken]) == shape)
+    return known_line or (bool(taken) and _broadcast([a.shape for a in taken]) == shape)
 
 
 def _broadcast(shapes: Sequence[tuple[int | str, ...] | None]) -> tuple[int | str, ...]:

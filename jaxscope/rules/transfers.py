@@ -516,7 +516,7 @@ def _leaves_out(index: ast.expr) -> bool:
     return not isinstance(index, ast.Constant) or isinstance(index.value, int)
 
 
-def _is_permutation(found: Syntax, index: ast.expr) -> bool:
+def _is_permutation(file_syntax: Syntax, index: ast.expr) -> bool:
     """Return whether ``index`` is a permutation of all indices, or a variable to which the program assigns
     one."""
     if isinstance(index, ast.Call):
@@ -526,7 +526,7 @@ def _is_permutation(found: Syntax, index: ast.expr) -> bool:
         and any(isinstance(t, ast.Name) and t.id == index.id for t in n.targets)
         and isinstance(n.value, ast.Call)
         and last_name(n.value.func) == "permutation"
-        for n in ast.walk(found.tree)
+        for n in ast.walk(file_syntax.tree)
     )
 
 

@@ -111,16 +111,16 @@ class _Unread(NamedTuple):
     names: list[str]
 
 
-def _finding(p: Program, f: Function, found: _Unread, at: Frame | None, warning: bool) -> Finding:
+def _finding(p: Program, f: Function, unread: _Unread, at: Frame | None, warning: bool) -> Finding:
     return Finding(
         code="JX514",
         severity=WARNING if warning else NOTE,
         certainty=LIKELY,
-        title=found.text,
+        title=unread.text,
         function=f.id,
         source=at,
-        evidence=evidence(p, found.text, at),
-        fix=Fix(found.fix, "return_less", {"paths": found.names}),
+        evidence=evidence(p, unread.text, at),
+        fix=Fix(unread.fix, "return_less", {"paths": unread.names}),
     )
 
 

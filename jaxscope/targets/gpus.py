@@ -101,10 +101,10 @@ def tools() -> Path | None:
     return None
 
 
-def flags(given: str) -> str:
-    """Return ``given``, a value of the environment variable XLA_FLAGS, with the flags that compiling for an
-    absent GPU needs: no autotuning, and the folder of ptxas. Flags in ``given`` are not overridden."""
-    found = given.split()
+def flags(xla_flags: str) -> str:
+    """Return ``xla_flags``, a value of the environment variable XLA_FLAGS, with the flags that compiling for
+    an absent GPU needs: no autotuning, and the folder of ptxas. Flags in ``xla_flags`` are not overridden."""
+    found = xla_flags.split()
     folder = tools()
     # Autotuning measures kernels on a GPU, which need not exist here.
     wanted = {"--xla_gpu_autotune_level": "0"}

@@ -140,12 +140,12 @@ class Compiler:
         return f"; its last output: {output}" if output else ""
 
 
-def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables for the compiler's process: ``given``, those of the user's program,
-    with changes such as these: jaxscope's own variables are removed, JAX is limited to the CPU, and libtpu
-    asks no metadata server. Unless ``given`` says otherwise, libtpu writes no log files, and only fatal
-    errors to stderr."""
-    env = {k: v for k, v in given.items() if k not in _NOT_OURS}
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables for the compiler's process: ``variables``, those of the user's
+    program, with changes such as these: jaxscope's own variables are removed, JAX is limited to the CPU, and
+    libtpu asks no metadata server. Unless ``variables`` say otherwise, libtpu writes no log files, and only
+    fatal errors to stderr."""
+    env = {k: v for k, v in variables.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
     env["XLA_FLAGS"] = " ".join(flags)
     # Without TPU_SKIP_MDS_QUERY, libtpu waits for an answer of a cloud's metadata server.

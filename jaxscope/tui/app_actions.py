@@ -168,11 +168,11 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
         self.run_worker(do, thread=True, group="ranks", exclusive=True)
 
-    def _show_ranks(self, found: exports.JobRanks | None) -> None:
-        if found is None:
+    def _show_ranks(self, ranks: exports.JobRanks | None) -> None:
+        if ranks is None:
             self._notice("this run is no job of several processes")
         elif not isinstance(self.screen, Ranks):
-            self.push_screen(Ranks(found, self._open_rank))
+            self.push_screen(Ranks(ranks, self._open_rank))
 
     def _open_rank(self, group: exports.RankGroup) -> None:
         """Show the report of the lowest rank (process of the job) of ``group``. The report is made in another
@@ -260,6 +260,6 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         if isinstance(self.screen, Leave):
             return
         if self.owned and self.goes_on():
-            await self.push_screen(Leave(), lambda what: self.exit(what) if what else None)
+            await self.push_screen(Leave(), lambda choice: self.exit(choice) if choice else None)
         else:
             self.exit(None)

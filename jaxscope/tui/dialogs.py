@@ -94,8 +94,8 @@ class Leave(ModalScreen[str | None]):
             [("esc  ", "key"), "stay here"],
         )
 
-    def action_choose(self, what: str) -> None:
-        self.dismiss(what or None)
+    def action_choose(self, choice: str) -> None:
+        self.dismiss(choice or None)
 
 
 class Picker(ModalScreen[T | None], Generic[T]):
@@ -181,10 +181,10 @@ class Ranks(ModalScreen[None]):
         Binding("tab,shift+tab", "other", "other pane", show=False),
     ]
 
-    def __init__(self, found: JobRanks, open_rank: Callable[[RankGroup], None]) -> None:
+    def __init__(self, ranks: JobRanks, open_rank: Callable[[RankGroup], None]) -> None:
         super().__init__()
-        self.found, self.open_rank = found, open_rank
-        time = "time" if found.seconds is None else f"0 … {seconds(found.seconds)}  █ compiled  · ran"
+        self.ranks, self.open_rank = ranks, open_rank
+        time = "time" if ranks.seconds is None else f"0 … {seconds(ranks.seconds)}  █ compiled  · ran"
         columns = (
             Column[RankGroup]("equal ranks", lambda g, _: [(g.name, "name")]),
             Column[RankGroup]("compilations", lambda g, _: f"{g.programs:,}", width=12, right=True),
@@ -202,8 +202,8 @@ class Ranks(ModalScreen[None]):
             yield self.keys
 
     def on_mount(self) -> None:
-        self.table.show(self.found.groups)
-        self.view.show(Lines(self.found.text))
+        self.table.show(self.ranks.groups)
+        self.view.show(Lines(self.ranks.text))
         words = (
             ("↑ ↓", "move"),
             ("enter", "report of the first rank"),

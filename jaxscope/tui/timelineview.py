@@ -38,11 +38,11 @@ class TimelineView(TableView[Lane]):
         self._chosen: str | None = None  # the id of the compilation that a key has chosen
         self._able: tuple[Lane | None, list[Compilation]] = None, []  # a row, and its compilations
 
-    def show_run(self, run: Run, places: Places, found: Sequence[Lane], axis: lanes.Axis) -> None:
-        """Show the rows ``found`` of ``run`` on ``axis``. ``places`` shortens file names."""
+    def show_run(self, run: Run, places: Places, rows: Sequence[Lane], axis: lanes.Axis) -> None:
+        """Show ``rows`` of ``run`` on ``axis``. ``places`` shortens file names."""
         self.run, self._places = run, places
         self.scale(axis)
-        self.show(found)
+        self.show(rows)
 
     def scale(self, axis: lanes.Axis) -> None:
         """Draw the part ``axis`` of the run."""

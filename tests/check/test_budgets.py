@@ -136,9 +136,9 @@ def test_what_several_threads_compile_at_one_time_is_counted_once(log):
     for call in calls:  # both end now, after two seconds each
         log.say(ev.Compiled(call=call, seconds=2.0))
     ids = dict.fromkeys(load(log.run).compilations, 1)
-    assert over(log, Limits(seconds=2.5), part=ids) == []
+    assert over(log, Limits(seconds=2.5), part_of_run=ids) == []
     assert over(log, functions={"train_step": Limits(seconds=2.5)}) == []
-    assert len(over(log, Limits(seconds=1.5), part=ids)) == 1
+    assert len(over(log, Limits(seconds=1.5), part_of_run=ids)) == 1
 
 
 def test_a_function_has_its_own_limit_in_place_of_the_general_one(log):
@@ -193,8 +193,8 @@ def test_only_what_belongs_to_the_part_is_counted(log):
     for n in (1, 2, 3):
         log.compiled(STEP, x(n))
     ids = list(load(log.run).compilations)
-    assert over(log, Limits(compilations=1), part={ids[2]: 1}) == []
-    assert len(over(log, Limits(compilations=0, seconds=0), part={ids[2]: 1})) == 2
+    assert over(log, Limits(compilations=1), part_of_run={ids[2]: 1}) == []
+    assert len(over(log, Limits(compilations=0, seconds=0), part_of_run={ids[2]: 1})) == 2
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_what_only_leaves_the_fast_path_never_counts(log):
     log.missed(STEP, key(leaf("x", 4, type="numpy.ndarray")), step=2)
     log.say(ev.MissesCounted(function=STEP.function, count=1000))
     assert titles(log, 1) == []
-    assert titles(log, 0, part={}) == []
+    assert titles(log, 0, part_of_run={}) == []
 
 
 def test_what_failed_or_never_ended_is_not_a_compilation(log):
@@ -375,8 +375,8 @@ def test_a_part_has_steps_of_its_own(log):
     log.compiled(STEP, x(2), step=101)
     run = load(log.run)
     ids = list(run.compilations)
-    assert gate.recompiles_after(run, 1, part={ids[1]: 1}) == []
-    (found,) = gate.recompiles_after(run, 1, part={ids[1]: 1, ids[2]: 2})
+    assert gate.recompiles_after(run, 1, part_of_run={ids[1]: 1}) == []
+    (found,) = gate.recompiles_after(run, 1, part_of_run={ids[1]: 1, ids[2]: 2})
     assert "in step 2, but nothing may compile after step 1: x changed from f32[3] to f32[2]" in words.title(
         found
     )

@@ -30,14 +30,14 @@ class Chains:
     fusions without a chain number count as one chain.
 
     Args:
-      found: (computation, instruction) of each collective instruction in the module.
+      collectives: (computation, instruction) of each collective instruction in the module.
     """
 
-    def __init__(self, graph: CallGraph, found: Iterable[Place]) -> None:
+    def __init__(self, graph: CallGraph, collectives: Iterable[Place]) -> None:
         self._graph = graph
         self._roles: dict[tuple[str, str], str] = {}
         self._parts: dict[tuple[str | None, str], list[Place]] = {}  # by (number of the chain, role)
-        for body, collective in found:
+        for body, collective in collectives:
             role = _role(body, collective) if body.name in graph.fused else None
             if role is not None:
                 self._roles[body.name, collective.name] = role

@@ -428,22 +428,22 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
     return sliced and not waiting
 
 
-def asked_gathers(found: Iterable[Collective]) -> set[tuple[str, str]]:
-    """Return (computation, name) of the all-gathers among ``found`` that the user's program asks for, without
-    those that collect a fully sharded parameter."""
+def asked_gathers(collectives: Iterable[Collective]) -> set[tuple[str, str]]:
+    """Return (computation, name) of the all-gathers among ``collectives`` that the user's program asks for,
+    without those that collect a fully sharded parameter."""
     return {
         (c.computation, c.name)
-        for c in found
+        for c in collectives
         if c.kind == "all-gather" and c.origin == "asked" and c.weight is None
     }
 
 
-def wire_by_axes(found: Iterable[Collective]) -> dict[Axes, branches.Bounds]:
+def wire_by_axes(collectives: Iterable[Collective]) -> dict[Axes, branches.Bounds]:
     """Return the bytes that one device sends in collectives in one call of the program: mesh axes -> lower
     and upper bound. If an amount is unknown, it counts as 0 in the lower bound, and there is no upper
     bound."""
     rows: dict[Axes, list[tuple[branches.Path, int | None]]] = {}
-    for c in found:
+    for c in collectives:
         rows.setdefault(c.over, []).append((c.branches, c.sent_bytes))
     return {key: branches.bounds_of(several) for key, several in rows.items()}
 

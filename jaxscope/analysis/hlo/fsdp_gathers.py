@@ -114,7 +114,7 @@ class Weights:
         return None
 
     def _of_argument(
-        self, computation: Computation, gather: Instruction, source: Instruction, wanted: set[str]
+        self, computation: Computation, gather: Instruction, source: Instruction, axes: set[str]
     ) -> Gathered | None:
         beside: set[int] = set()
         shown = False
@@ -124,12 +124,12 @@ class Weights:
             (backward if "transpose(" in (op_name(product) or "") else forward).add(place)
             if self._source(other, name) is source and not self._is_state(source):
                 self.multiplied_with_themselves.add(op_name(source) or source.name)
-            for one in self._made_of(other, name, wanted):
+            for one in self._made_of(other, name, axes):
                 if one.opcode != "parameter":
                     shown |= one.opcode.startswith(_LEAVES_PARTS)
                 elif one.name != source.name:
                     # With JAX 0.12 the HLO does not contain the shardings of inputs.
-                    shown |= bool(self._split(one) & wanted)
+                    shown |= bool(self._split(one) & axes)
                     at = number(operand_text(one.tail))
                     beside.update(() if at is None else (at,))
         if not self._is_weight(source, forward, backward):

@@ -106,13 +106,14 @@ class _Flow:
         self._graph, self._devices, self._gathers = graph, devices, gathers
         self._results: dict[tuple[str, tuple[_State, ...]], _State] = {}
 
-    def run(self, computation: Computation, given: Sequence[_State]) -> _State:
-        """Return the state of the result of ``computation`` for parameters with the states ``given``."""
-        key = computation.name, tuple(given)
+    def run(self, computation: Computation, parameter_states: Sequence[_State]) -> _State:
+        """Return the state of the result of ``computation``, whose parameters have
+        ``parameter_states``."""
+        key = computation.name, tuple(parameter_states)
         if key not in self._results:
             values: dict[str, _State] = {}
             for i in computation.instructions:
-                values[i.name] = self._state(computation, i, values, given)
+                values[i.name] = self._state(computation, i, values, parameter_states)
             root = computation.root
             self._results[key] = values[root.name] if root is not None else DIFFERS
         return self._results[key]
@@ -122,11 +123,11 @@ class _Flow:
         computation: Computation,
         i: Instruction,
         values: Mapping[str, _State],
-        given: Sequence[_State],
+        parameter_states: Sequence[_State],
     ) -> _State:
         if i.opcode == "parameter":
             n = _position(i)
-            return given[n] if n < len(given) else DIFFERS
+            return parameter_states[n] if n < len(parameter_states) else DIFFERS
         if i.opcode in ("constant", "iota"):
             return SAME
         read = [values.get(name, DIFFERS) for name in operands(i.tail)]

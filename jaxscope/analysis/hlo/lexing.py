@@ -181,8 +181,8 @@ def unquote(text: str) -> str:
         return raw
 
 
-def _unescape(found: re.Match[str]) -> str:
-    octal, hexadecimal, letter = found.groups()
+def _unescape(match: re.Match[str]) -> str:
+    octal, hexadecimal, letter = match.groups()
     if octal:
         return chr(int(octal, 8) & 0xFF)
     if hexadecimal:

@@ -109,10 +109,10 @@ def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
     return [msgspec.structs.replace(loop, executions=runs.get(loop.computation)) for loop in found], runs
 
 
-def trips(found: list[Loop]) -> Trips:
-    """Return the trip counts of the loops ``found``: (computation, name of the loop) -> trip count; None:
+def trips(loops: list[Loop]) -> Trips:
+    """Return the trip counts of ``loops``: (computation, name of the loop) -> trip count; None:
     unknown."""
-    return {(loop.computation, loop.name): loop.trip_count for loop in found}
+    return {(loop.computation, loop.name): loop.trip_count for loop in loops}
 
 
 def trip_count(

@@ -71,32 +71,32 @@ def read(text: str, mesh: Mesh | None) -> Spelled:
     return _named(found, mesh) if found is not None else Spelled()
 
 
-def _tiled(found: re.Match[str], mesh: Mesh | None) -> Spelled:
-    dims = groups.numbers(found[1]) or []
+def _tiled(match: re.Match[str], mesh: Mesh | None) -> Spelled:
+    dims = groups.numbers(match[1]) or []
     total = math.prod(dims)
     if not dims or not 0 < total <= groups.MAX_IDS:
         return Spelled()
-    if found[2] is not None:
-        flat = groups.iota(groups.numbers(found[2]) or [0], groups.numbers(found[3]))
+    if match[2] is not None:
+        flat = groups.iota(groups.numbers(match[2]) or [0], groups.numbers(match[3]))
     else:
-        flat = groups.numbers(found[4])
+        flat = groups.numbers(match[4])
     extra = 0
-    if found["last"] is not None:
-        extra = 1 if found[6] is None else found[6].count(",") + 1
+    if match["last"] is not None:
+        extra = 1 if match[6] is None else match[6].count(",") + 1
     tiles = tuple(dims[: len(dims) - extra])
     if flat is None or sorted(flat) != list(range(total)) or mesh is None:
         return Spelled(tiles)
     return Spelled(tiles, _axes(tiles, _coordinates(flat, dims), mesh))
 
 
-def _named(found: re.Match[str], mesh: Mesh | None) -> Spelled:
-    own = [(a or b or c, int(size)) for a, b, c, size in groups.AXIS.findall(found[1])]
+def _named(match: re.Match[str], mesh: Mesh | None) -> Spelled:
+    own = [(a or b or c, int(size)) for a, b, c, size in groups.AXIS.findall(match[1])]
     sizes = dict(own)
     total = math.prod(sizes.values())
     if not own or len(sizes) != len(own) or not 0 < total <= groups.MAX_IDS:
         return Spelled()
     parts: list[list[tuple[str, int, int]]] = []  # axis, product before it, size
-    for inner in _DIMENSION.findall(found[3]):
+    for inner in _DIMENSION.findall(match[3]):
         parts.append([])
         for a, b, c, before, size in groups.USED.findall(inner):
             name = a or b or c
@@ -110,7 +110,7 @@ def _named(found: re.Match[str], mesh: Mesh | None) -> Spelled:
     ):
         spelled = tuple(tuple(_axis(n, b, s, sizes[n]) for n, b, s in dimension) for dimension in parts)
         return Spelled(tiles, spelled)
-    order = groups.device_order(found[2], total)
+    order = groups.device_order(match[2], total)
     if mesh is None or order is None:
         return Spelled(tiles)
     # The coordinates of each position on the printed mesh, and from these its tile along each dimension.

@@ -88,21 +88,21 @@ def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) ->
     return sorted(result, key=lambda c: (-(c.bytes or 0), c.line))
 
 
-def first_uses(module: Module, wanted: set[int], first: int = 0, end: int | None = None) -> dict[int, int]:
-    """Return the first operation that uses each of the values ``wanted``: value -> index of the operation in
+def first_uses(module: Module, values: set[int], first: int = 0, end: int | None = None) -> dict[int, int]:
+    """Return the first operation that uses each of ``values``: value -> index of the operation in
     ``module.ops``. Values that are not used are left out.
 
     Args:
-      wanted: the values, each as a number: the index of the operation that computes the value, or -1 - k for
+      values: the values, each as a number: the index of the operation that computes the value, or -1 - k for
         argument k.
       first, end: only ``module.ops[first:end]`` is searched; all from ``first`` on if ``end`` is None.
     """
     found: dict[int, int] = {}
-    if not wanted:
+    if not values:
         return found
     for index in range(first, len(module.ops) if end is None else end):
         for value in module.ops[index].operands:
-            if value in wanted and value not in found:
+            if value in values and value not in found:
                 found[value] = index
     return found
 

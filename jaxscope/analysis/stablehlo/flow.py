@@ -96,19 +96,19 @@ class Flow:
             operand = _operand(ops, call, -1 - operand)
         return None if operand is None else Value(operand, calls)
 
-    def _result(self, value: Value, wanted: str) -> Value | None:
+    def _result(self, value: Value, result_type: str) -> Value | None:
         """Return ``value``, or, if it is a call, the operation in the called function that computes the
-        result with the type ``wanted``. Return None if this operation is unknown."""
+        result with the type ``result_type``. Return None if this operation is unknown."""
         op = self.module.ops[value.at]
         callee = self.callee(op)
         if callee is None:
             return value
         function = self.module.functions[callee]
-        if op.outputs.count(wanted) != 1 or len(value.calls) > DEPTH or function.end <= function.first:
+        if op.outputs.count(result_type) != 1 or len(value.calls) > DEPTH or function.end <= function.first:
             return None
         end = Value(function.end - 1, (*value.calls, value.at))
         return (
-            self.operand(end, op.outputs.index(wanted))
+            self.operand(end, op.outputs.index(result_type))
             if self.module.ops[end.at].name in NOT_OPERATIONS
             else None
         )

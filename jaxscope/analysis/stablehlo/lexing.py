@@ -33,8 +33,8 @@ def unquote(text: str) -> str:
         return text
     raw = text.encode("utf-8", "surrogatepass")
 
-    def byte(found: re.Match[bytes]) -> bytes:
-        return bytes([int(found[1], 16)]) if len(found[1]) == 2 else found[1]
+    def byte(match: re.Match[bytes]) -> bytes:
+        return bytes([int(match[1], 16)]) if len(match[1]) == 2 else match[1]
 
     return ESCAPE.sub(byte, raw).decode("utf-8", "replace")
 

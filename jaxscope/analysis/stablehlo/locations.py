@@ -197,10 +197,10 @@ def _after(text: str, at: int, expected: str) -> int:
     return at + len(expected)
 
 
-def _file(found: re.Match[str]) -> _Node:
-    line = int(found[2])
-    frame = Frame(file=lexing.unquote(found[1]), line=line, function="")
-    return _Node("file", Place(None, (frame,), found[0]) if line else NOWHERE)
+def _file(match: re.Match[str]) -> _Node:
+    line = int(match[2])
+    frame = Frame(file=lexing.unquote(match[1]), line=line, function="")
+    return _Node("file", Place(None, (frame,), match[0]) if line else NOWHERE)
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:

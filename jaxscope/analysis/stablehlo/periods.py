@@ -74,9 +74,9 @@ def candidates(sequence: Sequence[int]) -> list[int]:
     return sorted(chosen)
 
 
-def _choose(found: list[Stretch]) -> list[Stretch]:
+def _choose(stretches: list[Stretch]) -> list[Stretch]:
     chosen: list[Stretch] = []
-    waiting = sorted(found, key=lambda s: (-s.length, s.period))[:MAX_STRETCHES]
+    waiting = sorted(stretches, key=lambda s: (-s.length, s.period))[:MAX_STRETCHES]
     while waiting:
         longest = waiting[0]
         rivals = [s for s in waiting if _overlap(s, longest) and s.length >= FULL * longest.length]

@@ -53,9 +53,9 @@ class _Reader:
         self.resources = False
         self.unchanged: dict[int, frozenset[str]] = {}
 
-    def problem(self, number: int, what: str) -> None:
+    def problem(self, number: int, text: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(number, what))
+            self.problems.append(Problem(number, text))
 
     def read(self, text: str) -> Module:
         number, lines = 0, text.split("\n")
@@ -169,15 +169,15 @@ class _Reader:
         else:
             self._outside(number, line, found[3])
 
-    def _inside(self, number: int, line: str, found: re.Match[str]) -> None:
-        """Read an operation in a function, on line ``number``. ``found`` is the match of ``lexing.OPERATION``
+    def _inside(self, number: int, line: str, match: re.Match[str]) -> None:
+        """Read an operation in a function, on line ``number``. ``match`` is the match of ``lexing.OPERATION``
         with the line."""
-        defined, _, name = found.groups()
+        defined, _, name = match.groups()
         scope = self.open[-1]
         rest, location = lexing.location(line)
         opens = rest.endswith("{")
         head, types = (rest, "") if opens else lexing.signature(rest)
-        head = head[found.end() :]
+        head = head[match.end() :]
         name = FULL_NAMES.get(name, name)
         loop = name == "stablehlo.while" or name == "mhlo.while"
         if opens or loop:

@@ -127,8 +127,8 @@ class _Unread:
         self._count(self._body, found, times, 0)
         return found
 
-    def _count(self, indices: Iterable[int], found: dict[int, int], times: int, depth: int) -> None:
-        """Add the operations ``indices`` that are not needed to ``found``, each ``times`` times."""
+    def _count(self, indices: Iterable[int], counts: dict[int, int], times: int, depth: int) -> None:
+        """Add the operations ``indices`` that are not needed to ``counts``, each ``times`` times."""
         for index in indices:
             op = self._ops[index]
             if index == self.last or stacked_results.is_write(self._flow.module, index):
@@ -137,11 +137,11 @@ class _Unread:
             if callee is not None and depth < stacked_results.MOST:
                 function = self._flow.module.functions[callee]
                 own = [i for i in range(function.first, function.end) if self._ops[i].parent is None]
-                self._count(own, found, times, depth + 1)
+                self._count(own, counts, times, depth + 1)
             elif index not in self._needed:
-                found[index] = found.get(index, 0) + times * work.operations(op)
+                counts[index] = counts.get(index, 0) + times * work.operations(op)
                 iterations = self._executions.iterations(index) or 1
-                self._count(self._nested_in(index), found, times * iterations, depth + 1)
+                self._count(self._nested_in(index), counts, times * iterations, depth + 1)
 
     def _nested_in(self, index: int) -> list[int]:
         """Return the operations in the regions of the operation ``index`` if it is a loop. A reduction or a

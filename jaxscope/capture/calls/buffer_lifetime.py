@@ -55,13 +55,13 @@ class BufferLifetimes:
         """Discard all calls added so far: their arguments are not checked."""
         self._pending = []
 
-    def look(self, seen: str, running: set[int]) -> None:
+    def look(self, occasion: str, running: set[int]) -> None:
         """Check the array arguments of the calls of this thread that are over; at exit, of all calls. For
         each call, log the event ``ArgumentFate``: which arrays were deleted, released, or are still alive,
         and which the call got at several paths.
 
         Args:
-          seen: the occasion of this check, for the event: ``next_call`` (a call of a watched function, or
+          occasion: why this check happens now, for the event: ``next_call`` (a call of a watched function, or
             ``jaxscope.step()``), ``next_event`` (a call that missed the fast path) or ``exit``.
           running: the numbers of the calls in progress.
         """
@@ -69,7 +69,7 @@ class BufferLifetimes:
         self.fresh = False
         waiting, self._pending = self._pending, []
         for call, thread, refs in waiting:
-            if seen != "exit" and (thread != here or call in running):
+            if occasion != "exit" and (thread != here or call in running):
                 self._pending.append((call, thread, refs))
                 continue
             deleted, gone, kept = [], [], []
@@ -90,7 +90,7 @@ class BufferLifetimes:
             self._emit(
                 ArgumentFate(
                     call=call,
-                    seen=seen,
+                    seen=occasion,
                     deleted=deleted,
                     gone=gone,
                     kept=kept,

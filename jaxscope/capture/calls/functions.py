@@ -322,33 +322,33 @@ def captures(function: Any) -> dict[str, Any]:
     return found
 
 
-def _code_of(value: Any, seen: list[Any]) -> str:
+def _code_of(value: Any, visited: list[Any]) -> str:
     """Return a text that names the functions and other callables that ``value``, a captured value, is or
     contains; empty if none. Lists, tuples, closures, partials and wrapped functions are searched.
 
-    ``seen`` has the values read so far. ``value`` is added if it is a list, a tuple or callable. The text is
-    empty if ``value`` is among them, or if they are MAX_CAPTURED or more.
+    ``visited`` has the values read so far. ``value`` is added if it is a list, a tuple or callable. The text
+    is empty if ``value`` is among them, or if they are MAX_CAPTURED or more.
     """
     # Other data are ignored: a function defined again with another learning rate counts as the same function,
     # but with another loss function as a new one.
-    if len(seen) >= MAX_CAPTURED or any(s is value for s in seen):
+    if len(visited) >= MAX_CAPTURED or any(s is value for s in visited):
         return ""
     if isinstance(value, (tuple, list)):
-        seen.append(value)
+        visited.append(value)
         items = tuple.__iter__(value) if isinstance(value, tuple) else list.__iter__(value)
-        return ",".join(filter(None, (_code_of(v, seen) for v in itertools.islice(items, MAX_CAPTURED))))
+        return ",".join(filter(None, (_code_of(v, visited) for v in itertools.islice(items, MAX_CAPTURED))))
     if not callable(value):
         return ""
-    seen.append(value)
+    visited.append(value)
     if isinstance(value, FunctionType):
         code = value.__code__
-        captured = _code_of(list(captures(value).values()), seen)
+        captured = _code_of(list(captures(value).values()), visited)
         return f"{code.co_qualname}@{code.co_filename}:{_place(code, code.co_firstlineno)}({captured})"
     if isinstance(value, MethodType):
-        return f"{_code_of(value.__func__, seen)}.{_class_of(value.__self__)}"
+        return f"{_code_of(value.__func__, visited)}.{_class_of(value.__self__)}"
     if isinstance(value, functools.partial):
-        return f"partial({_code_of([value.func, *value.args, *value.keywords.values()], seen)})"
-    return _code_of(slot(value, "__wrapped__"), seen) or _class_of(value)
+        return f"partial({_code_of([value.func, *value.args, *value.keywords.values()], visited)})"
+    return _code_of(slot(value, "__wrapped__"), visited) or _class_of(value)
 
 
 def _functions_of(instance: Any) -> dict[str, Any]:

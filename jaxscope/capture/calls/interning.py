@@ -68,34 +68,34 @@ class Introductions:
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
-    def wrapped(self, function: Any, seen: ev.FunctionSeen) -> None:
-        """Remember that ``function``, a wrapper of a library, runs the user's function that ``seen``
-        describes. From now on, ``traced`` returns ``seen`` for a jaxpr of ``function``."""
+    def wrapped(self, function: Any, event: ev.FunctionSeen) -> None:
+        """Remember that ``function``, a wrapper of a library, runs the user's function that ``event``
+        describes. From now on, ``traced`` returns ``event`` for a jaxpr of ``function``."""
         code = getattr(function, "__code__", None)  # under grad, JAX shows only the name and line of it
         if code is not None:
             name = str(function.__qualname__).rpartition(".")[2]
-            self._by_place[code.co_filename, code.co_firstlineno, name] = seen
+            self._by_place[code.co_filename, code.co_firstlineno, name] = event
 
-    def jitted_by_user(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return a copy of ``seen`` in which ``library`` is False: its function counts as the user's. Write
-        the copy to the log the first time. ``seen`` describes a function of a library that the user passed to
-        jit."""
-        users = msgspec.structs.replace(seen, library=False)
-        if seen.function not in self._users:
-            self._users.add(seen.function)
-            self._functions.add(seen.function)
-            self._by_place[seen.file, seen.line, seen.name] = users
+    def jitted_by_user(self, event: ev.FunctionSeen) -> ev.FunctionSeen:
+        """Return a copy of ``event`` in which ``library`` is False: its function counts as the user's. Write
+        the copy to the log the first time. ``event`` describes a function of a library that the user passed
+        to jit."""
+        users = msgspec.structs.replace(event, library=False)
+        if event.function not in self._users:
+            self._users.add(event.function)
+            self._functions.add(event.function)
+            self._by_place[event.file, event.line, event.name] = users
             self._writer.emit(users)
         return users
 
-    def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return ``seen``, the event that describes a function. Write it to the log, unless the log has an
+    def introduce(self, event: ev.FunctionSeen) -> ev.FunctionSeen:
+        """Return ``event``, the event that describes a function. Write it to the log, unless the log has an
         event for this function already."""
-        if seen.function not in self._functions:
-            self._functions.add(seen.function)
-            self._by_place.setdefault((seen.file, seen.line, seen.name), seen)
-            self._writer.emit(seen)
-        return seen
+        if event.function not in self._functions:
+            self._functions.add(event.function)
+            self._by_place.setdefault((event.file, event.line, event.name), event)
+            self._writer.emit(event)
+        return event
 
     def sources(self, names: Iterable[str | None]) -> None:
         """Log an event ``SourceSeen``, with a checksum of the content, for each file in ``names`` that has

@@ -33,9 +33,11 @@ def attributes(definition: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, Any]], depth: int) -> None:
+def _read(
+    node: Any, nodes: Any, items: Any, path: str, static_attributes: list[tuple[str, Any]], depth: int
+) -> None:
     """Add (path, value) of the static attributes of ``node``, a node of a graph definition, and of the nodes
-    inside it, to ``found``.
+    inside it, to ``static_attributes``.
 
     Args:
       nodes: an iterator over the nodes that follow ``node`` in the definition.
@@ -55,8 +57,8 @@ def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, A
         if hasattr(item, "value"):
             # _pytree__nodes and similar names are flax's own.
             if not (isinstance(key, str) and key.startswith("_") and "__" in key):
-                found.append((below, item.value))
+                static_attributes.append((below, item.value))
         elif type(item).__name__ == "NodeAttr":
-            _read(next(nodes), nodes, items, below, found, depth + 1)
+            _read(next(nodes), nodes, items, below, static_attributes, depth + 1)
         elif type(item).__name__ != "ArrayAttr":
             raise ValueError(f"an attribute of another kind: {type(item).__name__}")

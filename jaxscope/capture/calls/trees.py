@@ -156,26 +156,26 @@ def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]
     return found
 
 
-def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]], depth: int) -> None:
+def _take(value: Any, left: list[tuple[str, Any]], matches: list[tuple[str, Any]], depth: int) -> None:
     """Move the attribute with the value ``value``, a part of an object's static data, from ``left`` to
-    ``found``. If there is none and ``value`` is a container, do the same for each of its items.
+    ``matches``. If there is none and ``value`` is a container, do the same for each of its items.
 
     Args:
       left: (name, value) of the attributes that are not found yet.
-      found: (name, value) of the attributes that are found.
+      matches: (name, value) of the attributes that are found.
       depth: the number of containers around ``value``.
     """
     for i, (name, held) in enumerate(left):
         plain = issubclass(type(value), paths.PLAIN) and type(held) is type(value)
         if held is value or (plain and held == value):
             del left[i]
-            found.append((name, value))
+            matches.append((name, value))
             return
     if depth >= MAX_DEPTH:
         return
     items = value if type(value) in (tuple, list) else list(value.values()) if type(value) is dict else ()
     for v in items[:MAX_STATICS]:
-        _take(v, left, found, depth + 1)
+        _take(v, left, matches, depth + 1)
 
 
 def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:

@@ -96,14 +96,14 @@ _EFFECTS = {
 class _Scan:
     """Follows the bytecode of one function with a simulated stack, which has expressions such as
     ``config['lr']`` in place of values. The expressions that the code reads and assigns are added to
-    ``found``.
+    ``reads``.
 
     Args:
       local: parameter of the function -> the Name (expression) that is recorded when the code reads the
         parameter. Empty for a function that is defined inside another one.
       outer: closure variable -> the Name that is recorded when the code reads the variable, such as
         ``self.layer`` for a variable ``layer`` of the function around; None: unknown.
-      found: the result, to which this object adds.
+      reads: the result, to which this object adds.
       straight: whether every run of the outermost function executes this code, up to the first jump.
       depth: how many functions are around this one.
     """
@@ -113,11 +113,11 @@ class _Scan:
         code: CodeType,
         local: dict[str, Name],
         outer: dict[str, Name | None],
-        found: Reads,
+        reads: Reads,
         straight: bool,
         depth: int,
     ) -> None:
-        self.code, self.found, self.straight, self.depth = code, found, straight, depth
+        self.code, self.reads, self.straight, self.depth = code, reads, straight, depth
         self.outer = outer
         self.stack: list[_Entry] = []
         self.line = code.co_firstlineno
@@ -164,15 +164,15 @@ class _Scan:
         if isinstance(entry, Name):
             if entry.kind == PARAMETER and not entry.steps:
                 return  # an argument that is passed on
-            before = self.found.read.get(entry)
+            before = self.reads.read.get(entry)
             if before is None or (self.straight and not before[1]):
-                self.found.read[entry] = (self.line, self.straight)
+                self.reads.read[entry] = (self.line, self.straight)
 
     def _write(self, entry: _Entry) -> None:
         """Record that the code assigns to ``entry``, an entry of the simulated stack. Do nothing if it is not
         a Name (an expression such as ``config['lr']``)."""
         if isinstance(entry, Name):
-            self.found.written.add(entry)
+            self.reads.written.add(entry)
 
     def _variable(self, name: str) -> Name | None:
         """Return the expression that stands for the local or closure variable ``name``: ``self.layer`` after
@@ -279,13 +279,13 @@ class _Scan:
         """Record the attribute names in ``entry``, an expression that the code assigns to a local variable:
         ``layer`` in ``x = self.layer``."""
         # After ``layer = self.layer``, attributes of it are read later by the name ``layer``.
-        self.found.attributes.update(str(k) for how, k in entry.steps if how == ATTRIBUTE)
+        self.reads.attributes.update(str(k) for how, k in entry.steps if how == ATTRIBUTE)
 
     def _attribute(self, op: str, arg: int, name: str) -> None:
         """Follow ``op`` (``LOAD_ATTR`` or ``LOAD_METHOD``): replace the topmost entry of the simulated stack
         by its attribute ``name``. ``arg``, the instruction's numeric argument, shows whether a method is
         loaded."""
-        self.found.attributes.add(name)
+        self.reads.attributes.add(name)
         base = self._pop()
         if op == "LOAD_METHOD" or (METHODS_ARE_ATTRIBUTES and arg & 1):
             self.stack.append(None)
@@ -307,7 +307,7 @@ class _Scan:
         """Follow ``code``, the code of a function, a comprehension or a class inside this function."""
         if self.depth < MAX_NESTED:
             outer = {n: self._variable(n) for n in code.co_freevars}
-            _Scan(code, {}, outer, self.found, False, self.depth + 1).run()
+            _Scan(code, {}, outer, self.reads, False, self.depth + 1).run()
 
 
 def _stored(i: dis.Instruction) -> list[str]:

@@ -100,19 +100,19 @@ def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
     return values
 
 
-def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tuple[str, str, Any]]:
+def _attributes(name: str, where: str, owner: Any, attribute_names: set[str]) -> list[tuple[str, str, Any]]:
     """Return (name, ``where``, value) of the attributes of ``owner``, a module or class, that some code may
     read: ``("config.lr", "global", 0.1)``.
 
     Args:
       name: the name of ``owner`` in the code.
       where: the kind of the variable that refers to ``owner``: closure, global or attribute.
-      wanted: the attribute names that occur in the code.
+      attribute_names: the attribute names that occur in the code.
     """
     found: dict[str, Any] = {}
     for holder in getattr(owner, "__mro__", (owner,)):
         space = vars(holder)
-        for attribute in wanted & space.keys():
+        for attribute in attribute_names & space.keys():
             found.setdefault(attribute, space[attribute])
     return [(f"{name}.{a}", where, v) for a, v in sorted(found.items())]
 
@@ -169,8 +169,8 @@ def keys_drawn_from(jaxpr: Any) -> Drawn:
     return Drawn(frozenset(constants), frozenset(arguments), len(body.invars), frozenset(alike))
 
 
-def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
-    """Add to ``found`` the positions of the arguments that are random keys from which all devices of a
+def _draws_alike(body: Any, keys: dict[int, int], positions: set[int]) -> None:
+    """Add to ``positions`` the positions of the arguments that are random keys from which all devices of a
     shard_map draw equal numbers and combine them with an array that is split over the devices.
 
     Args:
@@ -187,10 +187,12 @@ def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
             if not all(whole) and equation.params["mesh"].size > 1:
                 _draws_on_split(inner, passed_in, drawn)
             passed = (keys.get(id(equation.invars[n])) for of in drawn for n in of)
-            found |= {n for n in passed if n is not None}
+            positions |= {n for n in passed if n is not None}
         for inner in inner_bodies(equation) if equation.primitive.name in CALLING else ():
             pairs = zip(reversed(inner.invars), reversed(equation.invars), strict=False)
-            _draws_alike(inner, {id(v): keys[id(outer)] for v, outer in pairs if id(outer) in keys}, found)
+            _draws_alike(
+                inner, {id(v): keys[id(outer)] for v, outer in pairs if id(outer) in keys}, positions
+            )
 
 
 class _Uniform(NamedTuple):
@@ -217,7 +219,7 @@ COLLECTED = frozenset(
 
 
 def _draws_on_split(
-    body: Any, operands: list[_Uniform | None], found: set[frozenset[int]]
+    body: Any, operands: list[_Uniform | None], all_sources: set[frozenset[int]]
 ) -> list[_Uniform | None]:
     """Find random numbers in a shard_map that are equal on all devices but are combined element by element
     with a part of a split array that is not larger. Return for each result of ``body`` a _Uniform if it is
@@ -226,8 +228,8 @@ def _draws_on_split(
     Args:
       body: the jaxpr of a shard_map, or a jaxpr inside it.
       operands: for each argument of ``body``, a _Uniform or _SPLIT.
-      found: the ``sources`` of each such array of random numbers (operands of the shard_map) are added to
-        this set.
+      all_sources: the ``sources`` of each such array of random numbers (operands of the shard_map) are added
+        to this set.
     """
     known: dict[int, _Uniform | None] = dict(zip(map(id, body.invars), operands, strict=False))
     for equation in body.eqns:
@@ -238,7 +240,7 @@ def _draws_on_split(
         inner = list(inner_bodies(equation)) if name in CALLING else []
         if inner:
             for one in inner:
-                made = _draws_on_split(one, values[len(values) - len(one.invars) :], found)
+                made = _draws_on_split(one, values[len(values) - len(one.invars) :], all_sources)
             results = made if len(made) == len(results) else results
         elif name in DRAWING and values[0] is not _SPLIT:
             results = [_Uniform(sources, v.aval.size) for v in equation.outvars]
@@ -247,7 +249,7 @@ def _draws_on_split(
         elif name in ELEMENTWISE:
             # Fewer numbers are meant to be equal on all devices: noise for weights, a random projection.
             split = [v.aval.size for v, value in zip(equation.invars, values, strict=True) if value is _SPLIT]
-            found |= {v.sources for v in uniform if v.drawn >= max(split)}
+            all_sources |= {v.sources for v in uniform if v.drawn >= max(split)}
         known.update(zip(map(id, equation.outvars), results, strict=True))
     return [known.get(id(v), _Uniform()) for v in body.outvars]
 
@@ -261,9 +263,9 @@ def _may_be_key(aval: Any) -> bool:
     return dtype.startswith("key<") or (dtype == "uint32" and shape[-1:] in ((2,), (4,)))
 
 
-def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int]]) -> None:
-    """For each operation in ``body`` that draws random numbers, add to ``found`` the positions of the random
-    keys from which its key is made.
+def _draws(body: Any, known: dict[int, frozenset[int]], positions: set[frozenset[int]]) -> None:
+    """For each operation in ``body`` that draws random numbers, add to ``positions`` the positions of the
+    random keys from which its key is made.
 
     Args:
       body: a jaxpr.
@@ -276,11 +278,11 @@ def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int
             continue
         name = equation.primitive.name
         if name in DRAWING and sources[0]:
-            found.add(sources[0])
+            positions.add(sources[0])
         for inner in inner_bodies(equation) if name in CALLING else ():
             # The branches of a conditional do not receive its first operand, the index of the branch.
             passed = zip(reversed(inner.invars), reversed(sources), strict=False)
-            _draws(inner, {id(v): keys for v, keys in passed if keys}, found)
+            _draws(inner, {id(v): keys for v, keys in passed if keys}, positions)
         if all(s or hasattr(v, "val") for s, v in zip(sources, equation.invars, strict=True)):
             of_keys = frozenset[int]().union(*(s for s in sources if s))
             known |= {id(v): of_keys for v in equation.outvars}

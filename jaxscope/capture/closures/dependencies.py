@@ -208,46 +208,47 @@ class _Walk:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
-    def _leaf(self, found: Found, depth: int) -> None:
-        """Collect the value ``found``, unless it is a bound method, a class inside a container, or of a kind
-        that programs do not change (``_is_code``). If it is a function, method or callable object of the
+    def _leaf(self, captured: Found, depth: int) -> None:
+        """Collect the value ``captured``, unless it is a bound method, a class inside a container, or of a
+        kind that programs do not change (``_is_code``). If it is a function, method or callable object of the
         user, also collect what its code reads. ``depth`` is the number of containers around the value."""
-        value, kind = found.value, type(found.value)
-        if found.place in self.found or _is_code(value):
+        value, kind = captured.value, type(captured.value)
+        if captured.place in self.found or _is_code(value):
             return
         if kind is FunctionType:
-            self.found[found.place] = found
-            self.queue.append((value, found.place, {}))
+            self.found[captured.place] = captured
+            self.queue.append((value, captured.place, {}))
             return
         if kind is MethodType:
-            self._follow_method(found)
+            self._follow_method(captured)
             return
         if _calls_on(value):
             inner, positional, _ = target(value)
             if inner is not None and not positional:
-                self.queue.append((inner, (*found.place, (INSIDE, None)), {}))
+                self.queue.append((inner, (*captured.place, (INSIDE, None)), {}))
         call = of_class(kind, "__call__") if _belongs_to_user(kind.__module__) else MISSING
         if type(call) is FunctionType and _is_users(call):
-            here = (found.place, found.name, found.where, value)
-            self._call(call, (*found.place, (bytecode.ATTRIBUTE, "__call__")), here)
+            here = (captured.place, captured.name, captured.where, value)
+            self._call(call, (*captured.place, (bytecode.ATTRIBUTE, "__call__")), here)
         if depth and isinstance(value, type):
             return
-        self.found[found.place] = found
+        self.found[captured.place] = captured
         if not _ends_here(value) and depth < MAX_DEPTH:
-            self.whole.append((found, depth))
+            self.whole.append((captured, depth))
 
-    def _follow_method(self, found: Found) -> None:
-        """Collect what the function of ``found``, a bound method, reads, if it is the user's."""
-        method = found.value
+    def _follow_method(self, captured: Found) -> None:
+        """Collect what the function of ``captured``, a bound method, reads, if it is the user's."""
+        method = captured.value
         if type(method.__func__) is FunctionType and _is_users(method.__func__):
-            owner = (*found.place, (SELF, None))
-            receiver = (owner, found.name, found.where, method.__self__)
-            self._call(method.__func__, (*found.place, (INSIDE, None)), receiver)
+            owner = (*captured.place, (SELF, None))
+            receiver = (owner, captured.name, captured.where, method.__self__)
+            self._call(method.__func__, (*captured.place, (INSIDE, None)), receiver)
 
-    def _children(self, found: Found, depth: int) -> None:
-        """Collect the parts of ``found``, an object that the code reads as a whole: the items of a container,
-        else the attributes whose names occur in the code. ``depth`` is the number of containers around it."""
-        value = found.value
+    def _children(self, captured: Found, depth: int) -> None:
+        """Collect the parts of ``captured``, an object that the code reads as a whole: the items of a
+        container, else the attributes whose names occur in the code. ``depth`` is the number of containers
+        around it."""
+        value = captured.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []
         if issubclass(kind, dict):
@@ -262,8 +263,8 @@ class _Walk:
             pairs = [((bytecode.ATTRIBUTE, n), f".{n}", own[n]) for n in names[:MAX_CHILDREN]]
         for further, text, child in pairs:
             if child is not MISSING and len(self.found) < MAX_FOUND:
-                child_of = found._replace(
-                    place=(*found.place, further), name=found.name + text, value=child, certain=False
+                child_of = captured._replace(
+                    place=(*captured.place, further), name=captured.name + text, value=child, certain=False
                 )
                 self._leaf(child_of, depth + 1)
         while self.queue and len(self.seen) < MAX_FUNCTIONS:

@@ -159,13 +159,13 @@ class Guard:
         if self.inside or snapshot.arrays:  # calls are not seen, or contents change without a call
             self.monitor.check_soon()
 
-    def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
+    def compare(self, snapshot: Snapshot, read: Read, occasion: str) -> None:
         """Compare one value that the trace read with the present value of its variable, and report a change.
 
         Args:
           snapshot: all values that the trace read.
           read: the one to compare.
-          seen: the occasion: CALL, STEP or EXIT.
+          occasion: CALL, STEP or EXIT.
         """
         function = snapshot.function()
         if function is None:
@@ -174,11 +174,11 @@ class Guard:
         if value is access_path.MISSING:
             snapshot.drop(read)  # the variable was deleted: the next trace will raise an error
         elif not read.mark.same(value):
-            self.report(snapshot, read, value, seen, "rebound")
+            self.report(snapshot, read, value, occasion, "rebound")
         elif read.mark.watched:
             read.remember(value)  # another object with an equal value: compare with this one from now on
 
-    def report(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
+    def report(self, snapshot: Snapshot, read: Read, value: Any, occasion: str, how: str) -> None:
         """Log the event ``CaptureChanged``: a captured value is different now. From then on, this value is
         not checked.
 
@@ -186,7 +186,7 @@ class Guard:
           snapshot: the values that the trace read.
           read: the one that has changed.
           value: the present value.
-          seen: the occasion: CALL, STEP or EXIT.
+          occasion: CALL, STEP or EXIT.
           how: ``rebound`` (the variable has another object) or ``in place`` (the contents of the array
             changed).
         """
@@ -194,7 +194,7 @@ class Guard:
             return
         snapshot.reported = True
         found, before, after = read.found, read.mark.text, fingerprint.shown(value)
-        stack = frames.user_frames(sys._getframe(1)) if seen != EXIT else []
+        stack = frames.user_frames(sys._getframe(1)) if occasion != EXIT else []
         self.monitor.emit(
             ev.CaptureChanged(
                 function=self.function,
@@ -206,7 +206,7 @@ class Guard:
                 after=after,
                 read=found.line,
                 site=stack[0] if stack else None,
-                seen=seen,
+                seen=occasion,
                 call=snapshot.call,
                 step=self.monitor.step(),
                 calls=self.counter.value,
@@ -214,15 +214,15 @@ class Guard:
             )
         )
 
-    def contents(self, snapshot: Snapshot, seen: str) -> None:
+    def contents(self, snapshot: Snapshot, occasion: str) -> None:
         """Compare the contents of the NumPy arrays that a trace read with their contents at the trace, and
-        report changes. ``snapshot`` has the values that the trace read. ``seen`` is the occasion: CALL, STEP
-        or EXIT."""
+        report changes. ``snapshot`` has the values that the trace read. ``occasion`` is CALL,
+        STEP or EXIT."""
         snapshot.calls = self.counter.value
         for read in list(snapshot.arrays):
             value = read.ref()
             if value is not None and not read.mark.contents(value):
-                self.report(snapshot, read, value, seen, "in place")
+                self.report(snapshot, read, value, occasion, "in place")
 
     def step_ended(self) -> bool:
         """At the end of a training step, make the checks that are not made after calls. Return whether this

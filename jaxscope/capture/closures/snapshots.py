@@ -33,10 +33,10 @@ class Read:
 
     __slots__ = ("constant", "found", "mark", "ref")
 
-    def __init__(self, found: dependencies.Found, constant: bool) -> None:
-        self.found = found._replace(value=None)
+    def __init__(self, captured: dependencies.Found, constant: bool) -> None:
+        self.found = captured._replace(value=None)
         self.constant = constant
-        self.remember(found.value)
+        self.remember(captured.value)
 
     def remember(self, value: Any) -> None:
         """Replace the remembered value by ``value``, so that later checks compare with it."""

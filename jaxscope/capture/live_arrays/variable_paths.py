@@ -68,14 +68,14 @@ class VariablePaths:
     are valid while these arrays are alive.
 
     Args:
-      wanted: the ids (``id()``) of the arrays to search for.
+      array_ids: the ids (``id()``) of the arrays to search for.
       skip: the ids of objects that are not searched; None: all objects are searched.
 
     Attributes:
       cut: whether the search stopped at a limit.
     """
 
-    def __init__(self, wanted: set[int], skip: set[int] | None = None) -> None:
+    def __init__(self, array_ids: set[int], skip: set[int] | None = None) -> None:
         # The data of an array are entries in several dicts and not one object, because ten thousand new
         # objects would start a full garbage collection (measured: 60 ms).
         self._holder: dict[int, Node | None] = {}
@@ -86,9 +86,9 @@ class VariablePaths:
         self._limits: dict[int, int] = {}  # by id of a deque: the largest length of the queue that has it
         self._bounded: set[int] = set()  # ids of the nodes in _sized of containers with a largest length
         self.cut = False
-        self._missing = set(wanted)
+        self._missing = set(array_ids)
         self._seen: set[int] = set(skip or ())
-        self._left = MAX_OTHER_OBJECTS + 4 * len(wanted)
+        self._left = MAX_OTHER_OBJECTS + 4 * len(array_ids)
         self._functions: list[tuple[Node, Any]] = []
         # Texts of nodes, by the node's id, and of keys. There are two of each: with numbers, and with * for
         # numbers. The ids are valid because nodes live as long as this object.

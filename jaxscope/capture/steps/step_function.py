@@ -41,11 +41,11 @@ class StepFunction:
         self._jitted = Weak()
         self._given_up = False
 
-    def missed(self, seen: FunctionSeen) -> None:
+    def missed(self, event: FunctionSeen) -> None:
         """Count a call that missed the fast path (the C++ cache), if the called function is the step
-        function. ``seen`` is the event that describes the called function."""
-        if self._name in (seen.name, seen.qualname):
-            self._count(seen)
+        function. ``event`` is the event that describes the called function."""
+        if self._name in (event.name, event.qualname):
+            self._count(event)
 
     def repeated(self, function: str) -> None:
         """Count a call of the step function that missed the fast path (the C++ cache) again with unchanged
@@ -96,25 +96,25 @@ class StepFunction:
                 "step_function", f"no call of a function named {self._name!r} was counted{_JITTED_ONLY}"
             )
 
-    def _count(self, seen: FunctionSeen) -> None:
-        """Count a call of the function that the event ``seen`` describes, if it is the step function. If some
+    def _count(self, event: FunctionSeen) -> None:
+        """Count a call of the function that ``event`` describes, if it is the step function. If some
         of its calls cannot be counted from outside, because it is a library's function or a library wraps it,
         report this and stop counting."""
         if self._given_up or self._tracker.stepper is not self._own:
             return  # a watched function counts the steps
-        if self._own is not None and self._own.function != seen.function:
+        if self._own is not None and self._own.function != event.function:
             return  # another function of this name counts the steps
-        if seen.library or any(w.startswith(libraries.UNHEARD) for w in seen.wrappers):
+        if event.library or any(w.startswith(libraries.UNHEARD) for w in event.wrappers):
             self._given_up = True
             shield.switch_off(
                 "step_function",
-                f"the calls of {seen.name} through a library's wrapper cannot be counted from outside: "
+                f"the calls of {event.name} through a library's wrapper cannot be counted from outside: "
                 "put @jaxscope.watch(step=True) on it",
             )
             return
         if self._own is None:
-            self._introductions.introduce(seen)
-            self._own = self._tracker.watch(seen.function, True)
+            self._introductions.introduce(event)
+            self._own = self._tracker.watch(event.function, True)
             self._own.rings = False
         self._own.add()
 

@@ -109,12 +109,12 @@ class Counter(Count):
         # long computation.
         self.due = self.next if self.each is None else 0
 
-    def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
+    def missed(self, arguments: tuple[Any, Any], numpy_leaves: int) -> None:
         """Record the bytes of the NumPy arguments of the latest call, which missed the fast path (the C++
-        cache). ``given`` is (its positional arguments, its keyword arguments), and ``numpy_leaves`` the
+        cache). ``arguments`` is (its positional arguments, its keyword arguments), and ``numpy_leaves`` the
         number of NumPy arrays in its cache key."""
         if self.arguments is not None:
-            self.arguments.missed(given, numpy_leaves, self.value)
+            self.arguments.missed(arguments, numpy_leaves, self.value)
             self.each = self.arguments.each
             self.set_due()
 
@@ -347,18 +347,18 @@ class StepTracker:
             if block.first is None:
                 block.first = counter
 
-    def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
+    def brought(self, function: str, arguments: tuple[Any, Any], numpy_leaves: int) -> None:
         """Record the bytes of the NumPy arguments of a call that missed the fast path (the C++ cache). Do
         nothing if the called function is not watched (``jaxscope.watch``).
 
         Args:
           function: the id of the called function.
-          given: (positional arguments, keyword arguments) of the call.
+          arguments: (positional arguments, keyword arguments) of the call.
           numpy_leaves: the number of NumPy arrays in the cache key of the call.
         """
         counter = self._counters.get(function)
         if counter is not None:
-            counter.missed(given, numpy_leaves)
+            counter.missed(arguments, numpy_leaves)
 
     def missed(self, call: int) -> None:
         """Report to the open blocks (such as ``with no_recompiles()``) that the call number ``call`` missed

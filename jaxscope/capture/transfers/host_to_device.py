@@ -197,11 +197,11 @@ class _Implementation:
         return self.method if call is None else call
 
 
-def _numpy_bytes(part: Any) -> int:
-    """Return the size of ``part``, a NumPy array or scalar, in bytes."""
-    if isinstance(part, np.ndarray):  # a subclass of the program may override ``nbytes``
-        return int(np.ndarray.nbytes.__get__(part))
-    return int(part.nbytes)
+def _numpy_bytes(array: Any) -> int:
+    """Return the size of ``array``, a NumPy array or scalar, in bytes."""
+    if isinstance(array, np.ndarray):  # a subclass of the program may override ``nbytes``
+        return int(np.ndarray.nbytes.__get__(array))
+    return int(array.nbytes)
 
 
 def _bytes(aval: Any) -> int:

@@ -54,7 +54,7 @@ class Arguments:
         self.counts: dict[int, Count] = {}
         self.each: Callable[[tuple[Any, ...], dict[str, Any]], None] | None = None
 
-    def missed(self, given: tuple[Any, Any], leaves: int, calls: int) -> None:
+    def missed(self, arguments: tuple[Any, Any], leaves: int, calls: int) -> None:
         """Examine a call that missed the fast path (the C++ cache). If its NumPy arguments have another
         number of bytes than those of the calls before, begin to count calls by number of bytes.
 
@@ -62,12 +62,12 @@ class Arguments:
         ``leaves``, or if the first call that is examined is not the first call of the function.
 
         Args:
-          given: (positional arguments, keyword arguments) of the call; one of them may be None (unknown).
+          arguments: (positional arguments, keyword arguments) of the call; one of them may be None (unknown).
           leaves: the number of NumPy arrays in the cache key of the call.
           calls: the number of calls so far, including this one; 0 if jit wraps the watched function, and then
             nothing is examined.
         """
-        args, kwargs = given
+        args, kwargs = arguments
         if self._lost or calls == 0:
             return
         if args is None or kwargs is None:
@@ -125,11 +125,11 @@ class Arguments:
                 return place[0], path, {sign: self._count(size) for sign, size in sizes.items()}
         return None
 
-    def _read(self, given: dict[Slot, Any]) -> tuple[Leaves, int]:
-        """Return (the leaves of the arguments ``given``, the bytes of the NumPy arrays among them). The bytes
+    def _read(self, arguments: dict[Slot, Any]) -> tuple[Leaves, int]:
+        """Return (the leaves of ``arguments``, the bytes of the NumPy arrays among them). The bytes
         are those of the arrays after JAX has converted them."""
         leaves, size = {}, 0
-        for slot, value in given.items():
+        for slot, value in arguments.items():
             for path, leaf in self._tree.tree_flatten_with_path(value)[0]:
                 numpy = isinstance(leaf, NUMPY)
                 leaves[slot, path] = type(leaf), leaf.nbytes if numpy else None

@@ -65,11 +65,11 @@ def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding
     return merged([*chosen.keep(found.findings), *found.new])
 
 
-def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
-    """Return the findings in ``found`` that make a check fail: errors and warnings, and with ``strict`` also
-    notes, except notes about figures that became better. Findings that depend on measured seconds
-    (``Finding.by_chance``) are never among them, because another run may not have them."""
-    sure = [f for f in found if not f.by_chance]
+def failing(all_findings: Iterable[Finding], *, strict: bool) -> list[Finding]:
+    """Return the findings in ``all_findings`` that make a check fail: errors and warnings, and with
+    ``strict`` also notes, except notes about figures that became better. Findings that depend on measured
+    seconds (``Finding.by_chance``) are never among them, because another run may not have them."""
+    sure = [f for f in all_findings if not f.by_chance]
     return [f for f in sure if f.severity != NOTE or (strict and f.code != IMPROVED)]
 
 
@@ -164,17 +164,17 @@ def _environment_differences(before: Baseline, after: Baseline) -> list[Message]
     ]
 
 
-def merged(found: list[Finding]) -> list[Finding]:
-    """Return ``found`` without findings that report the same recompiles twice. A finding of a rule about
-    recompiles (JX10x to JX12x) is removed if compilations in its evidence are also in the evidence of exactly
-    one JX701 finding, which comes from the comparison with the baseline. That finding gets the advice of the
-    removed one."""
+def merged(all_findings: list[Finding]) -> list[Finding]:
+    """Return ``all_findings`` without findings that report the same recompiles twice. A finding of a rule
+    about recompiles (JX10x to JX12x) is removed if compilations in its evidence are also in the evidence of
+    exactly one JX701 finding, which comes from the comparison with the baseline. That finding gets the advice
+    of the removed one."""
     reported: dict[str | None, int] = {}
-    for n, f in enumerate(found):
+    for n, f in enumerate(all_findings):
         if f.code == COMPILATIONS:
             reported.update((e.compilation, n) for e in f.evidence if e.compilation is not None)
-    kept = dict(enumerate(found))
-    for n, f in enumerate(found):
+    kept = dict(enumerate(all_findings))
+    for n, f in enumerate(all_findings):
         about = {reported[e.compilation] for e in f.evidence if e.compilation in reported}
         if f.code.startswith(RECOMPILES) and len(about) == 1:
             at = about.pop()

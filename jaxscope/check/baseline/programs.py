@@ -88,11 +88,11 @@ def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pa
         yield note(IMPROVED, better, message("fix-save-improvement"), f)
 
 
-def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
-    """Return one error for ``found``, figures that became worse in programs with the same changed arguments.
-    The most important figure becomes the title; the others become evidence."""
-    order = ORDER_RESIZED if found[0][0].resized else ORDER
-    (pair, first), *rest = sorted(found, key=lambda item: order.index(item[1].code))
+def _with_one_reason(regressions: list[tuple[Pair, Regression]]) -> Finding:
+    """Return one error for ``regressions``, figures that became worse in programs with the same changed
+    arguments. The most important figure becomes the title; the others become evidence."""
+    order = ORDER_RESIZED if regressions[0][0].resized else ORDER
+    (pair, first), *rest = sorted(regressions, key=lambda item: order.index(item[1].code))
     if not rest:
         return pair.finding(*first)
     finding = pair.finding(*first._replace(advice=pair.changed[0].advice))

@@ -26,16 +26,16 @@ def render(findings: Sequence[Placed]) -> str:
     return dumps([_entry(p, seen) for p in findings])
 
 
-def _entry(p: Placed, seen: Counter[str]) -> dict[str, object]:
-    """Return the entry of one finding in GitLab's report. ``seen`` counts the entries by fingerprint, and
-    this function counts the new one."""
+def _entry(p: Placed, fingerprints: Counter[str]) -> dict[str, object]:
+    """Return the entry of one finding in GitLab's report. ``fingerprints`` counts the entries by fingerprint,
+    and this function counts the new one."""
     # GitLab keeps one entry for each fingerprint: one that occurs again gets a number at its end.
     f, mark = p.finding, fingerprint(p)
-    seen[mark] += 1
+    fingerprints[mark] += 1
     return {
         "description": title(p) + (f" ({escape(fix_text(f))})" if f.fix else ""),
         "check_name": f.code,
-        "fingerprint": mark if seen[mark] == 1 else f"{mark}-{seen[mark]}",
+        "fingerprint": mark if fingerprints[mark] == 1 else f"{mark}-{fingerprints[mark]}",
         "severity": _SEVERITIES.get(f.severity, "major"),
         # GitLab ignores entries without a file or a line.
         "location": {"path": escape(p.file or "."), "lines": {"begin": p.line or 1}},

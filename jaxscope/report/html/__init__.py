@@ -106,7 +106,7 @@ def _chapters(
     job: Job | None,
     places: Places,
     parts: Sequence[variants.Variant],
-    found: Sequence[Finding],
+    all_findings: Sequence[Finding],
     *,
     everything: bool,
 ) -> list[tuple[str, str, Html | None]]:
@@ -119,7 +119,7 @@ def _chapters(
         alone.
       places: shortens file names.
       parts: the run, then its sub-runs (the same program with other settings or numbers of devices).
-      found: the findings to show.
+      all_findings: the findings to show.
       everything: shorten fewer lists (``--all``).
     """
 
@@ -131,7 +131,9 @@ def _chapters(
         (
             "findings",
             "Findings",
-            findings.section(run, found, places) if found else lines([sections.no_problems(run)]),
+            findings.section(run, all_findings, places)
+            if all_findings
+            else lines([sections.no_problems(run)]),
         ),
         ("ranks", "Ranks", lines(ranks.section(job, places), below="Ranks") if job is not None else None),
         ("functions", "Your functions", functions.section(run, places, everything=everything)),
@@ -179,7 +181,7 @@ def _framed(document: str, name: str, height: int, allowed: str) -> str:
 
 
 def _answer(
-    run: Run, directory: RunDir | None, name: str, places: Places, found: Sequence[Finding]
+    run: Run, directory: RunDir | None, name: str, places: Places, all_findings: Sequence[Finding]
 ) -> Iterator[Html]:
     """Yield the HTML at the top of the page: the seconds spent recompiling, facts of the run, how it failed,
     and what to change first.
@@ -188,7 +190,7 @@ def _answer(
       directory: the directory of the run; None: unknown.
       name: the heading of the page.
       places: shortens file names.
-      found: the findings, the most important one first.
+      all_findings: the findings, the most important one first.
     """
     lost = list(sections.recompile_seconds(run))
     spent = compiling(run)
@@ -208,9 +210,9 @@ def _answer(
             *sections.in_progress(run, directory, places),
         ]
     )
-    if found:
-        heading = "Change this first" if len(found) > 1 else "Change this"
-        yield el("div", el("h2", heading), findings.first(run, found[0], places), class_="answer")
+    if all_findings:
+        heading = "Change this first" if len(all_findings) > 1 else "Change this"
+        yield el("div", el("h2", heading), findings.first(run, all_findings[0], places), class_="answer")
         yield lines(sections.without_advice(run, places))
     elif (needed := findings.needed_once(run, places)) is not None:
         yield el("div", el("h2", sections.no_problems(run).text.plain), needed, class_="answer nothing")

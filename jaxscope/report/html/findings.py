@@ -20,10 +20,10 @@ EVIDENCE = 12
 SEVERITIES = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
 
 
-def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
-    """Return the HTML report's section on the findings ``found``. The HTML id of a finding stays the same in
+def section(run: Run, findings: Sequence[Finding], places: Places) -> Html:
+    """Return the HTML report's section on findings. The HTML id of a finding stays the same in
     reports of later runs, so links to the finding stay valid. ``places`` shortens file names."""
-    counts = {s: sum(f.severity == s for f in found) for s in SEVERITIES}
+    counts = {s: sum(f.severity == s for f in findings) for s in SEVERITIES}
     boxes = [
         el("label", el("input", type="checkbox", checked=True, data_severity=s), f" {SEVERITIES[s]} ({n:,})")
         for s, n in counts.items()
@@ -31,10 +31,10 @@ def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
     ]
     search = el("label", "containing ", el("input", type="search", data_search="finding"))
     filters = el("div", *boxes, search, class_="controls", hidden=True)
-    shown = [entry(run, f, places, n, open_=n < OPEN) for n, f in enumerate(found[:MOST])]
-    left = len(found) - len(shown)
+    shown = [entry(run, f, places, n, open_=n < OPEN) for n, f in enumerate(findings[:MOST])]
+    left = len(findings) - len(shown)
     more = el("p", f"and {count(left, 'more finding')}", class_="dim") if left > 0 else None
-    return joined([filters if len(found) > OPEN else None, *shown, more])
+    return joined([filters if len(findings) > OPEN else None, *shown, more])
 
 
 def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:

@@ -75,21 +75,21 @@ def joined(parts: Iterable[str | None]) -> Html:
     return Html("".join(p if isinstance(p, Html) else text(p) for p in parts if p is not None))
 
 
-def spans(found: Iterable[Span]) -> Html:
-    """Return the pieces of text ``found`` as HTML. A piece with a role, ``("slow", "warning")``, becomes a
+def spans(pieces: Iterable[Span]) -> Html:
+    """Return pieces of text as HTML. A piece with a role, ``("slow", "warning")``, becomes a
     ``<span>`` with the CSS class of the role."""
     return joined(
         text(s) if isinstance(s, str) else el("span", s[0], class_=ROLES.get(s[1], s[1]) or None)
-        for s in found
+        for s in pieces
     )
 
 
-def styled(found: Text) -> Html:
+def styled(rich_text: Text) -> Html:
     """Return a Rich text as HTML. Each style of the text becomes a CSS class."""
-    plain = found.plain
+    plain = rich_text.plain
     parts: list[Html] = []
     at = 0
-    for span in sorted(found.spans):
+    for span in sorted(rich_text.spans):
         if span.start > at:
             parts.append(text(plain[at : span.start]))
         parts.append(el("span", plain[max(at, span.start) : span.end], class_=CLASSES.get(str(span.style))))
@@ -98,7 +98,7 @@ def styled(found: Text) -> Html:
 
 
 def lines(
-    found: Iterable[Line], *, heading: str = "h3", below: str | None = None, names: bool = False
+    report_lines: Iterable[Line], *, heading: str = "h3", below: str | None = None, names: bool = False
 ) -> Html:
     """Return lines of the text report as HTML. Consecutive lines that are rows of a table become a table,
     titles become headings, and other lines become paragraphs.
@@ -110,7 +110,7 @@ def lines(
       names: whether the first cell of each row is the name of the row (``<th>``).
     """
     elements: list[Html] = []
-    for is_table, members in groupby(found, key=lambda line: bool(line.cells)):
+    for is_table, members in groupby(report_lines, key=lambda line: bool(line.cells)):
         group = list(members)
         if is_table:
             columns = max(len(line.cells) for line in group)
@@ -122,10 +122,10 @@ def lines(
     return joined(elements)
 
 
-def _row(found: Line, columns: int, *, names: bool) -> Html:
+def _row(line: Line, columns: int, *, names: bool) -> Html:
     """Return a line of the text report as a row of an HTML table with ``columns`` columns. The last cell
     extends to the last column. ``names``: the first cell is the name of the row (``<th>``)."""
-    first, *rest = found.cells
+    first, *rest = line.cells
     name = el("th", first, scope="row") if names else el("td", first)
     spans = [columns - len(rest)] * (len(rest) < columns - 1)
     cells = [el("td", cell) for cell in rest[: len(rest) - len(spans)]]

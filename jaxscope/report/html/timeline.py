@@ -88,10 +88,10 @@ def _swatch(name: str) -> Html:
     return el("svg", square, class_="swatch", viewBox="0 0 10 10", aria_hidden="true")
 
 
-def _length(run: Run, found: Sequence[Lane]) -> float:
+def _length(run: Run, rows: Sequence[Lane]) -> float:
     """Return the length of the time axis in seconds, from the start of the recording to the last recorded
-    event or the last phase in ``found`` (the rows), whichever is later."""
-    ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
+    event or the last phase in ``rows``, whichever is later."""
+    ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in rows if len(lane.spans)]
     return max([run.seconds_at(run.last_ns) or 0.0 if run.last_ns is not None else 0.0, *ends])
 
 

@@ -89,8 +89,8 @@ def attempts(run: Run, f: Function) -> list[Attempt]:
     return [*(Attempt(n, c) for n, c in run.numbered(f)), *slow[:100]]
 
 
-def attempt_columns(run: Run, found: Sequence[Attempt]) -> list[Column[Attempt]]:
-    steps_known = any(a.compilation.step is not None for a in found)
+def attempt_columns(run: Run, all_attempts: Sequence[Attempt]) -> list[Column[Attempt]]:
+    steps_known = any(a.compilation.step is not None for a in all_attempts)
 
     def cause(a: Attempt, _: int) -> Cell:
         words = known_cause(run, a.compilation)

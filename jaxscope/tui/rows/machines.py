@@ -139,10 +139,10 @@ def _host(recording: Recording) -> str:
     return f"host {recording.run.platform or ''}".strip()
 
 
-def named(found: Sequence[Machine], name: str | None) -> Machine:
-    """Return the machine (host or target) in ``found`` that is called ``name``; if there is none, the first
-    one, which is the host."""
-    return next((m for m in found if m.name == name), found[0])
+def named(all_machines: Sequence[Machine], name: str | None) -> Machine:
+    """Return the machine (host or target) in ``all_machines`` that is called ``name``; if there is none, the
+    first one, which is the host."""
+    return next((m for m in all_machines if m.name == name), all_machines[0])
 
 
 def called(machine: Machine) -> str:
@@ -185,16 +185,16 @@ def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
 
 
 def strip(
-    found: Sequence[Machine],
+    all_machines: Sequence[Machine],
     chosen: Machine,
     c: Compilation | None,
     main: Run,
     keys: tuple[str, str],
     width: int,
 ) -> list[Part]:
-    """Return the line that lists the machines ``found``, the host and the targets: ``t T targets: [host cpu]
-    v5e:16x16 ✓ h100:8 …``. Empty if there is only the host. If there is not enough room, the line begins at a
-    later machine, so that the selected one is visible.
+    """Return the line that lists ``all_machines``, the host and the targets: ``t T targets:
+    [host cpu] v5e:16x16 ✓ h100:8 …``. Empty if there is only the host. If there is not enough room, the line
+    begins at a later machine, so that the selected one is visible.
 
     Args:
       chosen: the selected machine, shown in brackets.
@@ -205,10 +205,10 @@ def strip(
         compares the machines.
       width: characters of the line.
     """
-    if len(found) < 2:
+    if len(all_machines) < 2:
         return []
     each: list[list[Part]] = []
-    for machine in found:
+    for machine in all_machines:
         mark, style = "", ""
         if machine.target is not None:
             mark, style = (
@@ -223,7 +223,7 @@ def strip(
             each.append([f"  {name}", (f" {mark}" if mark else "", style), " "])
     next_, beside = keys
     parts: list[Part] = [(f" {next_}", "key"), (f" {beside}", "key"), (" targets: ", "dim")]
-    at = next((n for n, m in enumerate(found) if m.name == chosen.name), 0)
+    at = next((n for n, m in enumerate(all_machines) if m.name == chosen.name), 0)
     room = width - cell_len(plain(parts)) - 4
     first = 0
     while first < at and sum(cell_len(plain(p)) for p in each[first : at + 1]) > room:
@@ -249,19 +249,19 @@ def programs(machine: Machine) -> dict[str, Program]:
     return {p.id: p for p in list(run.retargeted.values()) if p.target == machine.target}
 
 
-def summary(seen: Seen) -> list[Part]:
-    """Return the line about the program of ``seen`` as styled text: ``train_step #2 for v5e:4x4  compiled ·
-    412 instructions · ...``."""
-    c = seen.compilation
-    name = function_name(seen.asked.function) if c is None else compilation_name(seen.run, c)
-    parts: list[Part] = [(name, "name"), (f" for {called(seen.machine)}", "collective")]
-    if seen.program is None:
+def summary(on_machine: Seen) -> list[Part]:
+    """Return the line about the program of ``on_machine`` as styled text: ``train_step #2 for v5e:4x4
+    compiled · 412 instructions · ...``."""
+    c = on_machine.compilation
+    name = function_name(on_machine.asked.function) if c is None else compilation_name(on_machine.run, c)
+    parts: list[Part] = [(name, "name"), (f" for {called(on_machine.machine)}", "collective")]
+    if on_machine.program is None:
         return [*parts, ("  no program", "dim")]
-    status, style = _state(seen.program)
+    status, style = _state(on_machine.program)
     parts.append((f"  {status}", style))
-    texts = seen.texts
+    texts = on_machine.texts
     if texts is None:
-        return parts if seen.program.target_compiled is None else [*parts, ("  reading …", "dim")]
+        return parts if on_machine.program.target_compiled is None else [*parts, ("  reading …", "dim")]
     if texts.hlo is not None and texts.hlo.module is not None:
         parts.append(f" · {count(texts.hlo.instructions, 'instruction')}")
     short = in_short(texts, None)
@@ -274,37 +274,37 @@ def _state(p: Program) -> tuple[str, str]:
     return targets.state(p)
 
 
-def verdict(seen: Seen) -> list[Part]:
-    """Return the line that says whether the program of ``seen`` fits into the target's memory, and gives
-    lower bounds of its run time: ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``. What is
-    unknown is left out; the line is empty on the host."""
-    if seen.program is None or seen.machine.target is None or seen.texts is None:
+def verdict(on_machine: Seen) -> list[Part]:
+    """Return the line that says whether the program of ``on_machine`` fits into the target's memory, and
+    gives lower bounds of its run time: ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``.
+    What is unknown is left out; the line is empty on the host."""
+    if on_machine.program is None or on_machine.machine.target is None or on_machine.texts is None:
         return []
     parts: list[Part] = []
-    fit = target_programs.fit(seen.run, seen.program)
+    fit = target_programs.fit(on_machine.run, on_machine.program)
     if fit is not None:
         parts += targets.memory_fit(fit)
-    bounds = target_programs.bounds_of(seen.run, seen.program)
+    bounds = target_programs.bounds_of(on_machine.run, on_machine.program)
     if bounds is not None and bounds.binds is not None:
         parts += [" · " if parts else "", *targets.bounds(bounds)]
-    cycles = seen.texts.hlo.estimated_cycles if seen.texts.hlo is not None else None
+    cycles = on_machine.texts.hlo.estimated_cycles if on_machine.texts.hlo is not None else None
     if cycles:
         parts.append((f" · {targets.cycles(cycles)}", "dim"))
     return parts
 
 
-def absent(seen: Seen, stage: str) -> str:
+def absent(on_machine: Seen, stage: str) -> str:
     """Return a text that explains why a program's text is missing for a machine, and for some reasons what
     the user can do. If the HLO is missing because the program does not fit into memory, the text lists the
     largest buffers, as far as the compiler names them.
 
     Args:
-      seen: the compilation on this machine.
+      on_machine: the compilation on this machine.
       stage: the missing text: ``stablehlo`` or ``hlo``.
     """
-    name, p = called(seen.machine), seen.program
+    name, p = called(on_machine.machine), on_machine.program
     if p is None:
-        return _never(seen)
+        return _never(on_machine)
     if p.state == SKIPPED:
         why = " ".join(
             (
@@ -317,7 +317,7 @@ def absent(seen: Seen, stage: str) -> str:
     if stage == "stablehlo":
         return "The lowered text was not recorded."
     if p.state == WAITING:
-        ahead = sum(o.state == WAITING for o in seen.run.retargeted.values()) - 1
+        ahead = sum(o.state == WAITING for o in on_machine.run.retargeted.values()) - 1
         others = f", with {ahead} others" if ahead else ""
         if p.waits_for:
             others += f"; {targets.waiting(p.waits_for)}"
@@ -328,15 +328,15 @@ def absent(seen: Seen, stage: str) -> str:
     if p.state == COMPILING:
         return f"Compiling for {name}. The HLO appears here when it is done."
     if p.state == EXHAUSTED:
-        return "\n".join(_filling(seen))
+        return "\n".join(_filling(on_machine))
     error = " ".join((p.target_compiled.error or "").split()) if p.target_compiled is not None else ""
     if p.state == OK:
         return "The compiler returned no text." if "hlo" not in p.texts else "The text is missing."
     explanations = {
         CRASHED: f"The compiler of {name} crashed: {error}\nOther programs are not affected."
-        f" To retry this one: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
+        f" To retry this one: jaxscope compile MODULE:FUNCTION --target {on_machine.machine.target}",
         LATE: f"{error}\nTo compile it alone: jaxscope compile MODULE:FUNCTION --target"
-        f" {seen.machine.target}",
+        f" {on_machine.machine.target}",
         MISSING: error,
         ABANDONED: f"Not compiled for {name}: the compiler's process has ended.\nTo compile it now:"
         " jaxscope compile --rest latest",
@@ -344,30 +344,34 @@ def absent(seen: Seen, stage: str) -> str:
     return explanations.get(p.state, f"The compiler of {name} failed: {error}")
 
 
-def _never(seen: Seen) -> str:
-    name, f = called(seen.machine), seen.asked.function
-    where = f"jaxscope view{which(seen.directory)}"
-    if seen.compilation is None:
-        devices = len(seen.run.devices)
+def _never(on_machine: Seen) -> str:
+    name, f = called(on_machine.machine), on_machine.asked.function
+    where = f"jaxscope view{which(on_machine.directory)}"
+    if on_machine.compilation is None:
+        devices = len(on_machine.run.devices)
         on = f"on {count(devices, 'device')}" if devices else "of its own"
         return f"The run {on} for {name} has no such compilation of {function_name(f)}. To view it: {where}"
-    if not seen.compilation.lowered:
+    if not on_machine.compilation.lowered:
         return f"This call was not lowered here, so not for {name} either: , and . go to calls that were."
     if not f.user:
         return f"Only your own functions are compiled for {name}: press 2 for the list."
     return f"Not lowered for {name}."
 
 
-def _filling(seen: Seen) -> Iterator[str]:
-    """Yield lines with the buffers that fill the memory of a device. ``seen`` is a compilation whose program
-    does not fit."""
-    assert seen.program is not None
-    fit = target_programs.fit(seen.run, seen.program)
+def _filling(on_machine: Seen) -> Iterator[str]:
+    """Yield lines with the buffers that fill the memory of a device. ``on_machine`` is a compilation whose
+    program does not fit."""
+    assert on_machine.program is not None
+    fit = target_programs.fit(on_machine.run, on_machine.program)
     if fit is None or fit.used is None:
-        error = seen.program.target_compiled.error if seen.program.target_compiled is not None else None
+        error = (
+            on_machine.program.target_compiled.error
+            if on_machine.program.target_compiled is not None
+            else None
+        )
         yield f"It does not fit: {' '.join((error or 'the compiler gives no figures').split())}"
         return
-    for spans in (targets.memory_fit(fit), *targets.largest(fit, seen.texts or NOTHING, LARGEST)):
+    for spans in (targets.memory_fit(fit), *targets.largest(fit, on_machine.texts or NOTHING, LARGEST)):
         yield plain(spans)
 
 
@@ -447,8 +451,8 @@ def _bound(s: Seen, _: int) -> str:
     return targets.least(found) if found is not None else ""
 
 
-def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
-    named = max(14, *(len(called(m)) for m in found))
+def columns(all_machines: Sequence[Machine]) -> list[Column[Seen]]:
+    named = max(14, *(len(called(m)) for m in all_machines))
     return [
         Column("", _mark, 1),
         Column("target", lambda s, _: [(called(s.machine), "bold")], named),

@@ -119,29 +119,30 @@ class ProgramView(ByMachine):
         self.reading = seen.asked.id if seen.asked.program in self.feed.run.programs else None
         self._fold()
 
-    def _open(self, seen: machines.Seen) -> None:
+    def _open(self, on_machine: machines.Seen) -> None:
         self.links, self.by, self.linked = links.NONE, {"stablehlo": {}, "hlo": {}}, False
-        program, host = seen.program, seen.machine.target is None and seen.compilation is not None
+        program = on_machine.program
+        host = on_machine.machine.target is None and on_machine.compilation is not None
         blobs = dict(program.texts) if program is not None else {}
         for stage, view in self.stages.items():
             view.show(NOTHING)
             view.entitle(
                 TITLES[stage]
-                + ("" if seen.machine.name is None else f", for {machines.called(seen.machine)}")
+                + ("" if on_machine.machine.name is None else f", for {machines.called(on_machine.machine)}")
             )
             if stage in blobs:
                 view.empty = READING
             elif host:
-                view.empty = rows.absent(seen.run, seen.compilation or seen.asked, stage)
+                view.empty = rows.absent(on_machine.run, on_machine.compilation or on_machine.asked, stage)
             else:
-                view.empty = machines.absent(seen, stage)
-        function = seen.asked.function.seen
+                view.empty = machines.absent(on_machine, stage)
+        function = on_machine.asked.function.seen
         self._show_file(function.file, function.line)
         self.words("link").say()
         if blobs:
             shown, large = self.shown, program is not None and sum(program.text_bytes.values()) > APART_BYTES
             self.run_worker(
-                lambda: self._load(shown, seen.directory, blobs, large),
+                lambda: self._load(shown, on_machine.directory, blobs, large),
                 thread=True,
                 exclusive=True,
                 group="program",
@@ -180,14 +181,16 @@ class ProgramView(ByMachine):
             view.empty = trouble
             view.show(text, tokens.hlo if stage == "hlo" else tokens.stablehlo)
 
-    def _linked(self, shown: object, found: links.Links, by: dict[str, dict[links.Place, list[int]]]) -> None:
+    def _linked(
+        self, shown: object, line_links: links.Links, by: dict[str, dict[links.Place, list[int]]]
+    ) -> None:
         if shown != self.shown:
             return
-        self.links, self.by, self.linked = found, by, True
+        self.links, self.by, self.linked = line_links, by, True
         if self._arrive():
             return
         if self.file not in {file for file, _ in self._made()}:
-            files = (found.stablehlo.files() + found.hlo.files()).most_common(1)
+            files = (line_links.stablehlo.files() + line_links.hlo.files()).most_common(1)
             if files:
                 self._show_file(files[0][0], min(line for file, line in self._made() if file == files[0][0]))
         self._near()
