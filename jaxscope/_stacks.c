@@ -137,8 +137,8 @@ halved(PyObject *all)
     return kept;
 }
 
-/* Call the function of `call_after`, which is due. Return -1 with an exception set, if it is one that the program is to
-   get, such as KeyboardInterrupt from a signal handler; else 0. */
+/* Call the function of `call_after`, which is due. Return -1 with an exception set, if it raises one: it is for the
+   program, from a signal handler that ran meanwhile. */
 static int
 call_back(void)
 {
@@ -146,14 +146,8 @@ call_back(void)
     callback = NULL;
     PyObject *result = PyObject_CallNoArgs(function);
     Py_DECREF(function);
-    if (result == NULL) {
-        if (!PyErr_ExceptionMatches(PyExc_Exception)) {
-            return -1;
-        }
-        PyErr_Clear();
-    }
     Py_XDECREF(result);
-    return 0;
+    return result == NULL ? -1 : 0;
 }
 
 /* Called by the interpreter in the main thread. The seconds of a sample are those since the sample before it. */

@@ -153,6 +153,9 @@ class LineTimer:
         try:
             if self._look is not None and _runs_only_the_program(frame) and shield.enter(token):
                 wait = shield.attempt("arrays", self._look, frame) or LOOK_S
+        except Exception as e:
+            if shield.of_signal_handler(e):
+                raise
         finally:
             shield.leave(token)
             if self._sampler is not None:

@@ -9,12 +9,14 @@ does not have is switched off for good.
 Two kinds of exceptions do not count as failures: those that the program's own code raises, and those raised
 because an array has been deleted. The program gets the same exception when it uses the object itself.
 
-KeyboardInterrupt and SystemExit are not caught, even when they arrive in code of jaxscope.
+KeyboardInterrupt and SystemExit are not caught, even when they arrive in code of jaxscope, and neither is an
+exception that a signal handler of the program raises there (a timeout).
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -117,9 +119,22 @@ def _is_the_programs(error: Exception) -> bool:
     )
 
 
+def of_signal_handler(error: Exception) -> bool:
+    """Return whether a signal handler of the program raised ``error``. It may run between any two
+    instructions, also of jaxscope, and the program waits for its exception."""
+    trace, handlers = error.__traceback__, []
+    for number in signal.valid_signals():
+        handlers.append(getattr(signal.getsignal(number), "__code__", None))
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return True
+        trace = trace.tb_next
+    return False
+
+
 def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
-    """Call ``action(*args)`` and return its result; None if it raises an exception. KeyboardInterrupt and
-    SystemExit are not caught.
+    """Call ``action(*args)`` and return its result; None if it raises an exception. KeyboardInterrupt,
+    SystemExit and exceptions of signal handlers are not caught.
 
     The exception counts as a failure of the part ``name`` of the recording (such as ``live_arrays``), unless
     the program's own code raised it or an array was deleted. Also return None, without calling ``action``,
@@ -141,10 +156,13 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
         return result
     except Exception as e:
         try:
-            if not _is_the_programs(e):
+            passes_on = of_signal_handler(e)
+            if not passes_on and not _is_the_programs(e):
                 _failed(name, e)
         except Exception:  # reading the first exception may raise another
-            pass
+            passes_on = False
+        if passes_on:
+            raise
         return None
 
 

@@ -13,7 +13,7 @@ import types
 
 import pytest
 
-from jaxscope.capture import line_times
+from jaxscope.capture import line_times, shield
 from jaxscope.schema import events as ev
 from jaxscope.schema.line_times import CHECKING, COMPILING, COPYING, OPERATIONS, PYTHON, WAITING
 
@@ -96,16 +96,15 @@ def test_samples_that_nobody_takes_are_thinned_out_and_keep_their_sum():
 def test_a_function_is_called_once_in_the_main_thread_after_a_sample(sampling):
     called = []
 
-    def fails():
+    def call():
         called.append((threading.current_thread(), sys._getframe(1).f_code.co_name))
-        raise ValueError("not for the program")
 
-    sampling.call_after(0.05, fails)
+    sampling.call_after(0.05, call)
     spin(0.03)
     assert not called
     spin(0.2)
     assert called == [(threading.main_thread(), "spin")]
-    sampling.call_after(0.0, fails)
+    sampling.call_after(0.0, call)
     sampling.stop()
     spin(0.05)
     assert len(called) == 1
@@ -119,6 +118,28 @@ def test_an_interrupt_while_the_function_runs_reaches_the_program(sampling):
     sampling.call_after(0.0, interrupted)
     with pytest.raises(KeyboardInterrupt):
         spin(1.0)
+
+
+def test_an_error_while_it_looks_does_not_reach_the_program_but_that_of_a_signal_handler_does(monkeypatch):
+    class Timeout(Exception):
+        pass
+
+    def expired(number, frame):
+        raise Timeout
+
+    def late(frame):
+        signal.raise_signal(signal.SIGUSR1)
+        spin(0.01)
+
+    monkeypatch.setattr(line_times, "_runs_only_the_program", lambda frame: True)
+    before = signal.signal(signal.SIGUSR1, expired)
+    try:
+        line_times.LineTimer(lambda event: None, look=lambda frame: 1 / 0)._at_sample()
+        with pytest.raises(Timeout):
+            line_times.LineTimer(lambda event: None, look=late)._at_sample()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        shield.reset(None)
 
 
 def test_nothing_is_looked_at_within_functions_of_jax(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import types
 
 import pytest
@@ -97,3 +98,16 @@ def test_what_is_switched_off_stays_so(reported):
     for _ in range(3 * shield.STRIKES):
         assert shield.attempt("seam", PROGRAM["fine"]) is None
     assert shield.is_off("seam") and reported == [("seam", "not in this JAX")]
+
+
+def test_what_a_signal_handler_of_the_program_raises_reaches_the_program(reported):
+    def expired(number, frame):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGUSR1, expired)
+    try:
+        with pytest.raises(TimeoutError):
+            shield.attempt("arrays", signal.raise_signal, signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert reported == []

@@ -48,7 +48,7 @@ APPLIES = {
     "JX120": "fix-place-on-mesh", "JX121": "fix-set-once", "JX123": "fix-asarray",
     "JX124": "fix-one-sharding-object", "JX125": "fix-remove-callbacks", "JX126": "fix-fewer-signatures", "JX127": "fix-numbers-as-array",
     "JX130": "fix-start-typed", "JX131": "fix-pass-as-argument", "JX132": "fix-many-causes",
-    "JX133": "fix-jit-around", "JX134": "fix-pass-key", "JX135": "fix-new-key", "JX136": "fix-fold-device", "JX137": "fix-split-key",
+    "JX133": "fix-one-size-or-numpy", "JX134": "fix-pass-key", "JX135": "fix-new-key", "JX136": "fix-fold-device", "JX137": "fix-split-key",
     "JX138": "fix-mean-over-devices", "JX139": "fix-key-for-each-element", "JX140": "fix-assign-back", "JX206": "fix-branch-outside-vmap",
     "JX207": "fix-checkpoint-parts", "JX208": "fix-compute-before-loop", "JX209": "fix-top-k", "JX210": "fix-jacfwd", "JX211": "fix-product-order", "JX212": "fix-compute-in-branch", "JX304": "fix-add-in-float32", "JX305": "fix-larger-tolerance", "JX306": "fix-subtract-before", "JX307": "fix-no-negative-indices", "JX514": "fix-return-what-is-read",
     "JX190": "fix-odd-batch", "JX202": "fix-scan", "JX203": "fix-return-values", "JX204": "fix-vmap-calls",
