@@ -1,5 +1,5 @@
 # Mended: iterating over a jax array on the host
-# applies: fix-iterate-numpy fix-iterate-numpy-arrays
+# applies: fix-iterate-numpy, fix-iterate-numpy-arrays
 import jax.numpy as jnp
 import numpy as np
 
