@@ -69,7 +69,8 @@ _NONE = _Nothing()  # the line has no such comment; None stands for a comment wi
 
 def _codes(text: str) -> tuple[str, ...] | None:
     """Return the codes in a ``# jaxscope: ignore[JX101]`` comment on a line of source. Return None if the
-    comment names no codes and so applies to all. Return ``_NONE`` if the line has no such comment."""
+    comment has no brackets and so applies to all codes; empty for ``ignore[]``. Return ``_NONE`` if the line
+    has no such comment."""
     match = _COMMENT.search(text)
     if match is None:
         return _NONE

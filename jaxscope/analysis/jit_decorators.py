@@ -242,8 +242,8 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
 
 def beside(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
     """Return the numbers, as texts, of later lines in the function around ``line`` that call a method with
-    one of ``names`` of an object that ``line`` uses, too, or a method ``apply_fn`` of any object. Calls in
-    functions inside it do not count."""
+    one of ``names``, on an object of which ``line`` calls a method, too. If ``names`` has ``apply_fn``, its
+    calls on any object count. Calls in nested functions do not count."""
     found = syntax(source)
     if found is None:
         return ()
@@ -253,7 +253,8 @@ def beside(source: str | None, line: int, names: frozenset[str]) -> tuple[str, .
         inside = [b for b in found.blocks if isinstance(b, kinds) and b.lineno <= n <= (b.end_lineno or 0)]
         return max((b.lineno for b in inside), default=0)
 
-    objects = {_root(c.func) for c in found.calls.get(line, ()) if isinstance(c.func, ast.Attribute)}
+    here = (c.func for c in found.calls.get(line, ()) if isinstance(c.func, ast.Attribute))
+    objects = {name for func in here if (name := _root(func)) is not None}
     later = [
         n
         for n, every in sorted(found.calls.items())

@@ -168,12 +168,13 @@ def call_at(source: str | None, line: int, column: int | None, name: str) -> ast
 
 def maps_over_leaves(source: str | None, line: int, column: int | None, function: str | None = None) -> bool:
     """Return whether the call at ``line`` and ``column`` maps a function over the leaves of a pytree
-    (``jax.tree.map``), or is in a lambda that is mapped in this way. Return False if that is unknown.
+    (``jax.tree.map``), or is in a lambda that is mapped in this way. Return False if ``source`` is None or is
+    not Python.
 
     Args:
       source: the text of the file; None: unknown.
       line: the line on which the call begins.
-      column: where the call begins on the line, in bytes; None: unknown.
+      column: where the call begins on the line, in bytes; None: unknown, then only ``line`` decides.
       function: the name of a function. If it is given, the result is whether a call around ``line`` maps this
         function; None: any function.
     """

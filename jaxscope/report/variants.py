@@ -123,8 +123,9 @@ def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
 
 def findings(variants: Sequence[Variant]) -> list[Finding]:
     """Return the findings in all runs, in the order of reports; in runs with other numbers of devices, only
-    those about targets. A finding that several runs have is returned once. ``variants`` are the run, then its
-    sub-runs (the same program with other settings or numbers of devices)."""
+    those about targets (machines to compile for, ``v5e:4x4``). A finding that several runs have is returned
+    once. ``variants`` are the run, then its sub-runs (the same program with other settings or numbers of
+    devices)."""
     return of_each(variants, lambda runs: merging.findings(runs[0].run, [v.run for v in runs[1:]]))
 
 
