@@ -28,7 +28,7 @@ class Donated(NamedTuple):
     """The words for the status of a donated argument.
 
     Attributes:
-      words: what is said where there is room: ``could be donated if no caller uses it afterwards``.
+      words: the status as text, for a place with room: ``could be donated if no caller uses it afterwards``.
       short: the same in few words.
       style: the style of both.
     """

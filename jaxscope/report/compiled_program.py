@@ -162,11 +162,11 @@ def _collective(c: Collective, places: Places) -> list[str]:
 
 
 def _donation(lowered: Reading) -> Iterator[Line]:
-    for status, said in DONATION.items():
+    for status, donation in DONATION.items():
         arguments = [d for d in lowered.donation if d.status == status]
         if arguments:
             total = sum(d.bytes or 0 for d in arguments)
-            yield line((said.words, "bold"), f"  {_paths(arguments)}, {size(total)}", indent=2, hang=4)
+            yield line((donation.words, "bold"), f"  {_paths(arguments)}, {size(total)}", indent=2, hang=4)
 
 
 def _paths(donations: Sequence[Donation]) -> str:

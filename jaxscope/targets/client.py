@@ -106,7 +106,7 @@ class NotInstalled(NamedTuple):
     """A compiler that is not installed.
 
     Attributes:
-      what: what is not installed: ``the TPU compiler (libtpu) is not installed``.
+      what: says which compiler is missing: ``the TPU compiler (libtpu) is not installed``.
       command: the command that installs it: ``pip install 'jaxscope[tpu]'``.
     """
 

@@ -75,11 +75,11 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
     if short:
         parts.append(f" · {short}")
     if texts.stablehlo is not None:
-        for status, said in DONATION.items():
+        for status, donation in DONATION.items():
             found = [d for d in texts.stablehlo.donation if d.status == status]
             if found:
                 total = size(sum(d.bytes or 0 for d in found))
-                parts.append((f" · {len(found):,} {said.short} ({total})", said.style))
+                parts.append((f" · {len(found):,} {donation.short} ({total})", donation.style))
     return parts
 
 
