@@ -68,11 +68,11 @@ def part_of_trace(s: Spent, places: Places) -> list[Span]:
 
 
 def in_short(s: Spent, times: LineTimes, places: Places) -> list[Span]:
-    """Return a text about ``s``, the line with the most time: ``the main thread spends most time on Python
-    code  train.py:7 in augment, 6.3 s, 60 %``. The percentage is the share of the measured time ``times``.
-    ``places`` shortens file names."""
+    """Return a text about ``s``, the line with the most time without compilations: ``apart from compiling,
+    most time of the main thread: Python code  train.py:7 in augment, 6.3 s, 60 %``. The percentage is the
+    share of the measured time ``times``. ``places`` shortens file names."""
     shown = f"{seconds(s.seconds)}, {100 * s.seconds / times.seconds if times.seconds else 0:.0f} %"
-    return ["the main thread spends most time on ", *part(s, places), ", ", (shown, "figure")]
+    return ["apart from compiling, most time of the main thread: ", *part(s, places), ", ", (shown, "figure")]
 
 
 def share(spent: float, times: LineTimes) -> str:

@@ -129,7 +129,7 @@ def test_the_page_and_the_view_say_the_same(recorded):
     run = recorded(*TIMES)
     assert "operations outside jit" in "".join(html.pieces(run))
     assert plain(overview.line_times(run, Places(run))) == (
-        "the main thread spends most time on Python code  train.py:7 in Trainer.fit, 6.3 s, 63 %"
+        "apart from compiling, most time of the main thread: Python code  train.py:7 in Trainer.fit, 6.3 s, 63 %"
     )
 
 
