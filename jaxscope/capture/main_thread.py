@@ -50,15 +50,14 @@ class MainThread:
         self._changed_ns = 0  # when the log last changed
 
     def start(self) -> None:
-        """Start the thread that observes the main thread. It is not among the program's threads
-        (``threading.enumerate()``).
+        """Start the thread that observes the main thread.
 
         Raises:
           OSError: this system does not have Linux's counters of context switches, which the thread reads.
         """
         self._ran_ns = self._changed_ns = time.time_ns()
         self._switches = self._read()
-        _thread.start_new_thread(self._run, ())
+        shield.start_thread(self._run)
 
     def stop(self) -> None:
         """End the thread that observes the main thread, without waiting for its end."""

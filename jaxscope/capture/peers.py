@@ -76,7 +76,7 @@ class Peers:
         )
         if len(self._own) == 1:
             self._stopped.acquire()
-            _thread.start_new_thread(self._run, ())
+            shield.start_thread(self._run)
 
     def stop(self) -> None:
         """Publish that the program ends in this rank (process of the job), and end the thread that publishes.

@@ -44,7 +44,7 @@ class MemoryReading:
         if compile_s >= WORTH_A_THREAD_S:
             begun.acquire()
             try:
-                _thread.start_new_thread(self._run, (executable, begun))
+                shield.start_thread(self._run, executable, begun)
             except RuntimeError:  # the system has no more threads, or the interpreter ends
                 self._run(executable, begun)
             begun.acquire()  # waits until the thread runs, because the caller may hold the GIL for long now

@@ -15,6 +15,7 @@ exception that a signal handler of the program raises there (a timeout).
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import threading
@@ -164,6 +165,21 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
         if passes_on:
             raise
         return None
+
+
+def start_thread(run: Callable[..., object], *args: object) -> None:
+    """Call ``run(*args)`` in a new thread that no signal interrupts: a signal that the program blocks or
+    waits for must not be handled in a thread of jaxscope. The thread is not among those of the program
+    (``threading.enumerate()``).
+
+    Raises:
+      RuntimeError: the system has no more threads, or the interpreter ends.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # the new thread inherits it
+    try:
+        _thread.start_new_thread(run, args)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def enter(token: object) -> bool:

@@ -68,7 +68,7 @@ def test_where_no_thread_can_be_started_the_caller_reads(monkeypatch):
     def refuse(*_):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(program_memory._thread, "start_new_thread", refuse)
+    monkeypatch.setattr(program_memory.shield, "start_thread", refuse)
     executable = Executable()
     executable.go.set()
     reading = MemoryReading(executable, 5.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import types
 
 import pytest
@@ -111,3 +112,16 @@ def test_what_a_signal_handler_of_the_program_raises_reaches_the_program(reporte
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert reported == []
+
+
+def test_a_thread_of_ours_takes_no_signal_of_the_program():
+    before, masks, ended = signal.pthread_sigmask(signal.SIG_BLOCK, []), [], threading.Event()
+
+    def run():
+        masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+        ended.set()
+
+    shield.start_thread(run)
+    assert ended.wait(10)
+    assert {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1} <= masks[0]
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
