@@ -54,7 +54,7 @@ LIBRARIES = PROGRAMS / "site-packages"  # stand-ins for installed libraries
 # Parts of titles that name several lines
 SEVERAL = frozenset(
     {
-        "lines-of-a-loop", "lines-of-a-function", "lines-of-a-callback", "from-lines",
+        "lines-of-a-loop", "lines-of-a-loop-and-functions", "lines-of-a-function", "lines-of-a-callback", "from-lines",
         "operations-in-loop", "python-in-loop",
     }
 )  # fmt: skip

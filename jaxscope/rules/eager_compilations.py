@@ -11,11 +11,11 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from jaxscope.analysis import jit_decorators, line_names
-from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around
+from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around, loops_around
 from jaxscope.model import causes, payers, sources, transfers
 from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
-from jaxscope.model.records import Compilation
+from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
 from jaxscope.rules import functions, library_calls, loop_calls, outside_jit
@@ -199,8 +199,8 @@ def _of_line(line: Frame, applied: Sequence[_Applied]) -> Evidence:
 
 def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
     """Yield (place, lines) for the lines that are reported in one finding. The place is the callback or the
-    loop in which the lines are, or else the only line. A line with less than a tenth of the compilations of
-    its loop is yielded alone, unless its recompiles are worth a warning."""
+    loop in which the lines are, or else the only line. If one line has nearly all compilations of its loop,
+    each line of the loop is yielded alone."""
     places: dict[tuple[Place, bool], list[Avoidable]] = {}
     for line in _by_line(run):
         slug = slug_of(line.finding)
@@ -208,12 +208,11 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
         of_sizes = slug == ONE_SIZE and not isinstance(place, Callback)
         places.setdefault((place, of_sizes), []).append(line)
     for (place, _), lines in places.items():
-        least = SHARE * sum(len(line.payer.compilations) for line in lines)
-        small = [line for line in lines if len(line.payer.compilations) < least and not line.counted]
-        apart = small if isinstance(place, Iteration) else []
-        yield place, [line for line in lines if line not in apart]
-        for line in apart:
-            yield line.payer.line.place, [line]
+        counts = [len(line.payer.compilations) for line in lines]
+        if isinstance(place, Iteration) and max(counts) > (1 - SHARE) * sum(counts):
+            yield from ((line.payer.line.place, [line]) for line in lines)
+        else:
+            yield place, lines
 
 
 def _place(run: Run, p: Payer, slug: str | None) -> Place:
@@ -222,7 +221,7 @@ def _place(run: Run, p: Payer, slug: str | None) -> Place:
     ``slug`` is the name of the advice's message template; None: there is no advice."""
     if slug in TO_NUMPY and (callback := callback_around(sources.of(run)(p.line.file), p.line.line)):
         return Callback(p.line.file, callback.lineno, callback.name)
-    loop = _iteration(run, p) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
+    loop = _iterations(run).get(p.line.place) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
     return loop or p.line.place
 
 
@@ -233,7 +232,7 @@ def _by_line(run: Run) -> Iterator[Avoidable]:
     called, resized = payers.call_lines(run), payers.resized_lines(run)
     row_by_row = [(f.source.file, lines) for f, lines in loop_calls.for_each_row(run) if f.source is not None]
     found = sorted(payers.payers(run), key=lambda p: p.line.place)
-    loops = [_iteration(run, p) for p in found]
+    loops = [_iterations(run).get(p.line.place) for p in found]
     compiled = Counter[Iteration | None]()
     for p, loop in zip(found, loops, strict=True):
         compiled[loop] += len(p.compilations)
@@ -514,7 +513,8 @@ class Iteration(NamedTuple):
 
     Attributes:
       function: the function that a line of the loop calls; the lines that the finding is about are in it, or
-        in functions that it calls. None: these lines are in the loop itself.
+        in functions that it calls. None: these lines are in the loop itself, or in several functions that it
+        calls.
     """
 
     file: str
@@ -533,6 +533,33 @@ class Callback(NamedTuple):
 _Part: TypeAlias = tuple[str, str]  # (file, function)
 _Applied: TypeAlias = tuple[Compilation, int]  # (an operation, the line of a function that applied it)
 Place: TypeAlias = Iteration | Callback | tuple[str, int]  # the last: (file, line)
+
+
+@cached_until_changed
+def _iterations(run: Run) -> dict[tuple[str, int], Iteration]:
+    """Return {(file, line): the loop} for the lines that make JAX compile operations outside jit, and that a
+    loop repeats. If a loop calls several functions, but no jitted function and no other loop, its lines
+    belong together, except those with many recompiles."""
+    found = {p.line.place: i for p in payers.payers(run) if (i := _iteration(run, p)) is not None}
+    few = {p.line.place for p in payers.payers(run) if len(p.again) < BARRAGE} & found.keys()
+    functions: dict[tuple[str, int], set[str | None]] = {}
+    for i in (found[place] for place in few):
+        functions.setdefault((i.file, i.line), set()).add(i.function)
+    whole = {loop for loop, names in functions.items() if len(names) > 1} - _calling_more(run)
+    for place in few:
+        if (found[place].file, found[place].line) in whole:
+            found[place] = found[place]._replace(function=None)
+    return found
+
+
+def _calling_more(run: Run) -> set[tuple[str, int]]:
+    """Return (file, first line) of the loops that call jitted functions of the user, or in which another loop
+    makes JAX compile."""
+    text, found = sources.of(run), set[tuple[str, int]]()
+    for c in run.compilations.values():
+        loops = [(at.file, n) for at in c.lines for n, _ in reversed(loops_around(text(at.file), at.line))]
+        found.update(loops if c.function.user else loops[1:])
+    return found
 
 
 def _iteration(run: Run, p: Payer) -> Iteration | None:
@@ -567,8 +594,10 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     loop, numbers = Frame(iteration.file, iteration.line, ""), _numbers(lines)
     function = (iteration.function or "").replace(".<locals>", "") or None
     where = message("lines-of-a-loop", numbers=numbers, line=loop)
+    inside = tuple(dict.fromkeys(p.line.function.replace(".<locals>", "") for p in lines))
+    if function is None and len(inside) > 1:
+        where = message("lines-of-a-loop-and-functions", numbers=numbers, line=loop)
     if function is not None:
-        inside = tuple(dict.fromkeys(p.line.function.replace(".<locals>", "") for p in lines))
         where = message("lines-of-a-function", numbers=numbers, functions=Names(inside, LINES), line=loop)
         if function not in inside:
             where = message(
@@ -585,11 +614,13 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     if fix is None or not sizes:
         equinox = any(p.library == "equinox" for p in lines)
         how = jit_decorators.MODULES["equinox"] if equinox else "jit"
-        words = message("fix-jit-step", how=how)
+        text = sources.of(run)(iteration.file)
+        attributes = dict.fromkeys(n for f in inside for n in line_names.attributes_set(text, f))
+        state = message("attributes-as-arguments", names=Names(tuple(attributes), LINES))
+        words = message("fix-jit-step", how=how, state=state if attributes else None)
         if function is not None:
             statics = None if equinox else message("python-values-static")  # filter_jit has no such option
             words = message("fix-jit-step-function", function=function, how=how, statics=statics)
-            text = sources.of(run)(iteration.file)
             if written := line_names.attributes_set(text, iteration.function or ""):
                 words = message(
                     "fix-jit-part-of-method", function=function, how=how, names=Names(written, LINES)

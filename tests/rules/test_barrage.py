@@ -523,7 +523,7 @@ def test_the_lines_of_a_callback_are_one_finding_with_the_advice_to_use_numpy(tm
     assert "compute in NumPy in show" in words.fix_text(found[0])
 
 
-def test_a_line_with_few_of_the_compilations_of_its_loop_is_not_reported_with_the_others(tmp_path, run):
+def test_a_line_with_nearly_all_compilations_of_its_loop_is_reported_alone(tmp_path, run):
     program = tmp_path / "train.py"
     program.write_text(LOOPED)
     log = Log(run)

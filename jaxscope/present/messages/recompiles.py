@@ -45,6 +45,7 @@ TEMPLATES = {
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{lines} caused {compilations} outside jit ({names}){again}",
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
+    "lines-of-a-loop-and-functions": "lines {numbers}, in the loop at {line} and in functions that it calls,",
     "lines-of-a-function": "lines {numbers} of {functions}, which the loop at {line} calls,",
     "lines-below-a-function": (
         "lines {numbers} of {functions}, which the loop at {line} calls through {caller},"
@@ -548,7 +549,11 @@ TEMPLATES = {
     "inside-function": " (in {function})",
     "fix-jit-step": (
         "put the computation of one iteration into a function outside the loop, and apply {how} to it: JAX"
-        " then compiles it as one program"
+        " then compiles it as one program{state}"
+    ),
+    "attributes-as-arguments": (
+        ". This function must not assign to attributes: it takes the old values of {names} as arguments and"
+        " returns the new values"
     ),
     "fix-jit-step-function": (
         "apply {how} to {function} as a whole: JAX then compiles it as one program. A value that {function}"
