@@ -182,44 +182,6 @@ def calls_transformed(source: str | None, line: int, names: frozenset[str]) -> b
     return any(last_name(c.func) in names | made for c in found.calls[line])
 
 
-def index_with_mask(source: str | None, function: str) -> tuple[int, str] | None:
-    """Return a place in ``function`` that indexes an array with a condition, as (line, source of the index):
-    ``x > 0`` in ``x.at[x > 0].set(0)``. Return None if there is none, or the source is unknown. Conditions on
-    variables that NumPy made are left out. ``function`` is a qualified name; only its last part counts."""
-    found = syntax(source)
-    name = function.rpartition(".")[2]
-    for block in found.blocks if found is not None else ():
-        if isinstance(block, FUNCTION) and block.name == name:
-            for n in ast.walk(block):
-                if isinstance(n, ast.Subscript) and _is_condition(n.slice) and not _of_numpy(found, n.slice):
-                    return n.lineno, ast.unparse(n.slice)
-    return None
-
-
-def _of_numpy(file_syntax: Syntax | None, condition: ast.expr) -> bool:
-    """Return whether a variable in ``condition`` gets its value from a call of NumPy in this file."""
-    names = {n.id for n in ast.walk(condition) if isinstance(n, ast.Name)}
-    modules = names_of(file_syntax.imports, {"numpy"}) if file_syntax is not None else set[str]()
-    return any(
-        isinstance(n, ast.Assign)
-        and any(isinstance(t, ast.Name) and t.id in names for t in n.targets)
-        and isinstance(n.value, ast.Call)
-        and _root(n.value.func) in modules
-        for n in (ast.walk(file_syntax.tree) if file_syntax is not None else ())
-    )
-
-
-def _is_condition(node: ast.expr) -> bool:
-    """Return whether ``node`` is a comparison, or several of them with ``&``, ``|`` or ``~``."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
-        return _is_condition(node.left) and _is_condition(node.right)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-        return _is_condition(node.operand)
-    return isinstance(node, ast.Compare) and all(
-        isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)) for op in node.ops
-    )
-
-
 def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
     """Return the line numbers, as texts, of calls like the one on ``line``: ``critic.init(key, x)`` beside
     ``actor.init(key, x)``. These calls are on other lines of the same function, call a function or method

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from jaxscope.analysis import jit_decorators, line_names
+from jaxscope.analysis import jit_decorators, line_names, masks
 from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around, loops_around
 from jaxscope.model import causes, payers, sources, transfers
 from jaxscope.model.arrays import Growth
@@ -57,6 +57,7 @@ INTO_ONE_STEP = frozenset(
     }
 )
 ONE_SIZE = "fix-one-size-or-numpy"  # advice for lines whose sizes change
+OF_SIZES = frozenset({ONE_SIZE, "fix-where-for-mask"})  # advice to keep sizes equal
 # Slugs of advice for one line of a function that a compiled program calls back. All lines of that function
 # have one root: their arrays could be NumPy arrays.
 TO_NUMPY = INTO_ONE_STEP | {ONE_SIZE, "fix-iterate-numpy"}
@@ -201,11 +202,11 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
     """Yield (place, lines) for the lines that are reported in one finding. The place is the callback or the
     loop in which the lines are, or else the only line. If one line has nearly all compilations of its loop,
     each line of the loop is yielded alone."""
-    places: dict[tuple[Place, bool], list[Avoidable]] = {}
+    places: dict[tuple[Place, str | None], list[Avoidable]] = {}
     for line in _by_line(run):
         slug = slug_of(line.finding)
         place = _place(run, line.payer, slug)
-        of_sizes = slug == ONE_SIZE and not isinstance(place, Callback)
+        of_sizes = slug if slug in OF_SIZES and not isinstance(place, Callback) else None
         places.setdefault((place, of_sizes), []).append(line)
     for (place, _), lines in places.items():
         counts = [len(line.payer.compilations) for line in lines]
@@ -221,7 +222,7 @@ def _place(run: Run, p: Payer, slug: str | None) -> Place:
     ``slug`` is the name of the advice's message template; None: there is no advice."""
     if slug in TO_NUMPY and (callback := callback_around(sources.of(run)(p.line.file), p.line.line)):
         return Callback(p.line.file, callback.lineno, callback.name)
-    loop = _iterations(run).get(p.line.place) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
+    loop = _iterations(run).get(p.line.place) if slug in INTO_ONE_STEP | OF_SIZES else None
     return loop or p.line.place
 
 
@@ -357,7 +358,7 @@ def _index_with_mask(run: Run, p: Payer) -> tuple[Frame, str] | None:
         outer = next((k for k, f in enumerate(functions) if f in called), 0)
         inside |= dict.fromkeys(functions[:outer])
     for file, function in inside:
-        found = jit_decorators.index_with_mask(sources.of(run)(file), function)
+        found = masks.index_with_mask(sources.of(run)(file), function)
         if found is not None:
             return Frame(file, found[0], function), found[1]
     return None
@@ -585,7 +586,7 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     The advice is to jit the repeated code, or that of the first finding if it is to keep sizes equal."""
     lines, first = [one.payer for one in avoidable], avoidable[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
-    sizes = slug_of(first) == ONE_SIZE
+    sizes = slug_of(first) in OF_SIZES
     again = (
         message("of-them-again", n=repeats, why=outside_jit.SIZES)
         if sizes

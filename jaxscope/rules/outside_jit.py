@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jaxscope.analysis import growing_lists, jit_decorators, line_names
+from jaxscope.analysis import growing_lists, jit_decorators, line_names, masks
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import call_at, iterated
 from jaxscope.analysis.rewrap_site import loop_around
@@ -176,7 +176,8 @@ def _body_or_sizes(run: Run, line: _Line) -> Advice | None:
     if line.changing and not p.within:
         return Advice(SIZES, _one_size(run, p), line.repeat_seconds)
     if not p.within and _other_parameters(run, p):
-        return Advice(PARAMETERS, Fix(message("fix-one-size-or-numpy"), "pad"), line.repeat_seconds)
+        whole = _where_for_mask(run, p) or Fix(message("fix-one-size-or-numpy"), "pad")
+        return Advice(PARAMETERS, whole, line.repeat_seconds)
     return None
 
 
@@ -249,9 +250,21 @@ def _one_size(run: Run, p: Payer) -> Fix:
         return Fix(words, "list", {"name": joined.name})
     grown = next((g for g in lengthened(run) if made_at(g, p)), None)
     if grown is None:
-        return Fix(message("fix-one-size-or-numpy"), "pad")
+        return _where_for_mask(run, p) or Fix(message("fix-one-size-or-numpy"), "pad")
     path = grown.group.path
     return Fix(message("fix-final-length", path=path), "preallocate", {"path": path})
+
+
+def _where_for_mask(run: Run, p: Payer) -> Fix | None:
+    """Return the advice to compute all elements, with ``jnp.where``, for the line of ``p``; None if it does
+    not select elements with a mask."""
+    whole = masks.without_selection(sources.of(run)(p.line.file), p.line.line)
+    if whole is None:
+        return None
+    new = message("new-of-shape", array=whole.array) if whole.new else None
+    ranks = message("mask-of-rank", mask=whole.mask, array=whole.array) if whole.array else None
+    words = message("fix-where-for-mask", whole=whole.text, mask=whole.mask, new=new, ranks=ranks)
+    return Fix(words, "where", {"expression": whole.text})
 
 
 def _make_once(run: Run, p: Payer, created: Sequence[Compilation], path: str) -> Fix:

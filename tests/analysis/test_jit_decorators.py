@@ -138,39 +138,6 @@ def test_further_calls_are_in_the_same_function_with_as_many_arguments():
     assert further_calls(None, 2, frozenset({"init"})) == ()
 
 
-MASKS = """
-def a(x):
-    x.at[0].set(1)
-    return x.at[(x > 0) & ~(x == 2)].set(0)
-
-class B:
-    def b(self, x, keys):
-        return x[[k for k in keys if k > 0]], x["a" in keys], x[x is None], x[keys < 3, 0]
-    def c(self, x):
-        return x[x >= self.least]
-
-import numpy as np
-grid = np.linspace(-2, 2, 100)
-def e(x):
-    return x[abs(grid) < 1]
-"""
-
-
-@pytest.mark.parametrize(
-    ("function", "found"),
-    [
-        ("a", (4, "(x > 0) & ~(x == 2)")),
-        ("B.b", None),
-        ("B.c", (10, "x >= self.least")),
-        ("d", None),
-        ("e", None),
-    ],
-)
-def test_a_condition_as_an_index_is_found(function, found):
-    assert jit_decorators.index_with_mask(MASKS, function) == found
-    assert jit_decorators.index_with_mask(None, function) is None
-
-
 TRANSFORMED = """step = jax.value_and_grad(loss)
 value, grads = step(w)
 value = jax.grad(loss)(w)

@@ -540,6 +540,12 @@ TEMPLATES = {
         "compute this in NumPy (convert the arrays with np.asarray, and call np instead of jnp), or pad the"
         " arrays to one size, with a mask, and put the computation into one jitted function"
     ),
+    "fix-where-for-mask": (
+        "compute {whole} here{new}: its size is the same in each call, while the number of elements that"
+        " {mask} selects changes{ranks}"
+    ),
+    "new-of-shape": ", where new has the shape of {array}",
+    "mask-of-rank": ". If {mask} has fewer dimensions than {array}, write {mask}[:, None]",
     "fix-collect-in-list": (
         "collect the values in a Python list, and join them once after the loop: {name}.append({value}) in"
         " each iteration, and {name} = {joined} after the loop"
