@@ -650,11 +650,11 @@ class Scan(NamedTuple):
     """How ``jax.lax.scan`` could replace a loop.
 
     Attributes:
-      output: the condition of an ``if`` in the loop whose block must remain in Python: ``i % 100 == 0``;
-        None: the scan can replace the whole loop.
+      outputs: the conditions of those ``if`` in the loop whose blocks must remain in Python, each as source:
+        ``i % 100 == 0``; empty: the scan can replace the whole loop.
     """
 
-    output: str | None
+    outputs: tuple[str, ...] = ()
 
 
 def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> Scan | None:
@@ -662,9 +662,9 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
     is unknown.
 
     Such a loop goes over ``range(n)`` or random keys, and the call gets its own results as arguments. Other
-    statements only make calls that ``turns_alone`` allows, or convert results to NumPy arrays. One ``if`` on
-    ``i % n`` without ``else`` is allowed, if it does not leave the loop and sets no variable that the loop
-    uses.
+    statements only make calls that ``turns_alone`` allows, or convert results to NumPy arrays. An ``if`` on
+    ``i % n`` without ``else`` is allowed, if it does not leave the loop and sets no variable that the rest of
+    the loop uses.
 
     Args:
       loop_call: the call and its loop.
@@ -680,13 +680,13 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
     conditions = [n for n in loop.body if isinstance(n, ast.If) and _every_nth(n, counters)]
     others = [n for n in loop.body if n not in conditions]
     jitted = {*jitted, *_TO_NUMPY}
-    if len(conditions) > 1 or not _only_calls(loop_call, others, jitted, modules):
+    if not _only_calls(loop_call, others, jitted, modules):
         return None
     if any(isinstance(n, (*_LEAVES, ast.Raise)) for c in conditions for n in ast.walk(c)):
         return None
     if any(names_set(c.body) & (loop_call.targets | names_read(others)) for c in conditions):
         return None
-    return Scan(ast.unparse(conditions[0].test) if conditions else None)
+    return Scan(tuple(dict.fromkeys(ast.unparse(c.test) for c in conditions)))
 
 
 def _counts(iterated: ast.expr) -> bool:

@@ -327,8 +327,9 @@ def _where(loop: Loop, lines: Sequence[Frame]) -> Message:
 
 def _scanned(scan: loop_calls.Scan | None) -> Fix:
     """Return the advice to replace a loop by a scan."""
-    if scan is not None and scan.output is not None:
-        return Fix(message("fix-scan-between", condition=scan.output), "scan")
+    if scan is not None and scan.outputs:
+        conditions = Names(tuple(f"if {condition}" for condition in scan.outputs), LINES)
+        return Fix(message("fix-scan-between", conditions=conditions), "scan")
     return Fix(message("fix-scan-loop"), "scan")
 
 

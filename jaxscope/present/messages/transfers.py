@@ -139,8 +139,8 @@ TEMPLATES = {
         " body of the loop, and scan returns what the loop collects as arrays"
     ),
     "fix-scan-between": (
-        "put the iterations between two outputs (if {condition}) into one jitted function, as a jax.lax.scan:"
-        " the function that scan calls is the body of the loop without the if"
+        "put the iterations between two outputs ({conditions}) into one jitted function, as a jax.lax.scan: the"
+        " function that scan calls is the body of the loop without these outputs"
     ),
     "at-lines": "at {lines}",
     "fix-draw-on-host": (
