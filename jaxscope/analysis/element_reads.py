@@ -56,6 +56,9 @@ def variable(
         if len(operands) > 1:
             return None  # one of several indices; which one is unknown
     parameters = _names(function)
+    if isinstance(read, ast.JoinedStr):  # which of several values is the array is unknown
+        names = {name for node in operands if (name := _element_of(node, loops)) is not None}
+        return names.pop() if len(names) == 1 else None
     for node in operands:
         if isinstance(node, ast.Name) and node.id in parameters:
             if called is not None and function is not None:
@@ -63,6 +66,21 @@ def variable(
         elif (name := _element_of(node, loops)) is not None:
             return name
     return None
+
+
+def only_iterates(source: str | None, line: int) -> bool:
+    """Return whether ``line`` only goes through an array: it is the first line of ``for x in xs``, or unpacks
+    a variable (``x, y = row``). Return False if the source is unknown."""
+    found = syntax(source)
+    for n in ast.walk(found.tree) if found is not None else ():
+        if getattr(n, "lineno", None) != line:
+            continue
+        match n:
+            case ast.For(iter=ast.Call(func=called)):
+                return last_name(called) in _IN_ORDER
+            case ast.For() | ast.Assign(targets=[ast.Tuple()], value=ast.Name() | ast.Subscript()):
+                return True
+    return False
 
 
 def is_array(source: str | None, line: int, name: str) -> bool:
@@ -138,9 +156,12 @@ def _parsed(text: str | None) -> ast.expr | None:
 def _operands(node: ast.expr) -> list[ast.expr] | None:
     """Return the variables and items in the expression ``node``: ``x`` and ``grid[i]`` for
     ``float(grid[i]) > x``. Return None if it contains anything but these, constants, operators and
-    conversions."""
+    conversions. Of an f-string, parts with anything else are left out."""
     if isinstance(node, ast.Constant):
         return []
+    if isinstance(node, ast.JoinedStr):
+        values = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+        return [x for value in values for x in _operands(value) or ()]
     if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
         return [node]
     parts: list[ast.expr]
@@ -186,6 +207,7 @@ def _element_of(node: ast.expr, loops: list[ast.AST]) -> str | None:
     """Return the variable of which ``node`` reads one element in each iteration of one of ``loops``: ``grid``
     for ``grid[i]`` in ``for i in range(n)``. Return None if there is none, or the loop changes it."""
     for loop in loops:
+        node = _unpacked(node, loop)
         for target, over in _sources(loop):
             counted = names_set([target])
             whole = None
@@ -197,6 +219,19 @@ def _element_of(node: ast.expr, loops: list[ast.AST]) -> str | None:
             if whole is not None and _unchanged(whole, loop):
                 return _name(whole)
     return None
+
+
+def _unpacked(node: ast.expr, loop: ast.AST) -> ast.expr:
+    """Return the expression that ``loop`` unpacks into several variables, of which ``node`` is one: ``row``
+    for ``y`` with ``x, y, z = row``. Return ``node`` itself if it is no such variable."""
+    if not isinstance(node, ast.Name) or not isinstance(loop, ast.For):
+        return node
+    for n in ast.walk(loop):
+        match n:
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Name() | ast.Subscript() as value):
+                if any(isinstance(part, ast.Name) and part.id == node.id for part in parts):
+                    return value
+    return node
 
 
 def _indices(node: ast.expr) -> list[ast.expr]:

@@ -11,10 +11,8 @@ from jaxscope.model import line_times, payers, sources
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
-from jaxscope.rules import eager_compilations
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
-from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Seconds, message
 
 COPIES = frozenset({"jnp.asarray", "jnp.array", "device_put"})  # kinds of copies that the program requests
@@ -72,7 +70,7 @@ def _copies_items(t: Transfer) -> bool:
 def one_at_a_time(run: Run) -> Iterator[Finding]:
     for t in model.transfers(run):
         name = whole(run, t)
-        if name is None or t.source is None or t.count is None or _iterates(run, t.source):
+        if name is None or t.source is None or t.count is None:
             continue
         at = {f.place for f in (t.source, t.caller) if f is not None}
         above = model.called_at(run, t)
@@ -176,15 +174,3 @@ def _inside_an_inner_loop(run: Run, t: Transfer) -> bool:
         if at is not None and loop is not None:
             return not any(file == at.file and loop[0] <= line <= loop[1] for file, line in calls)
     return False
-
-
-def _iterates(run: Run, at: Frame) -> bool:
-    """Return whether rule JX133 reports the line ``at``, or the loop around it, and advises to use NumPy
-    there."""
-    loop = loop_around(sources.of(run)(at.file), at.line)
-    lines = {at.line, loop[0]} if loop is not None else {at.line}
-    return any(
-        f.source is not None and f.source.file == at.file and f.source.line in lines
-        for f in eager_compilations.eager_barrage(run)
-        if isinstance(f.fix, Fix) and f.fix.kind == "numpy"
-    )

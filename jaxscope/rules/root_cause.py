@@ -12,14 +12,15 @@ import msgspec
 from jaxscope.analysis import line_names
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.causes import SHAPES
+from jaxscope.analysis.element_reads import only_iterates
 from jaxscope.analysis.loop_calls import call_at
-from jaxscope.analysis.rewrap_site import last_name
+from jaxscope.analysis.rewrap_site import last_name, loop_around
 from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.model import causes, line_times, sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
-from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of
+from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
 from jaxscope.schema.keys import Frame, Key, same_line
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.line_times import OPERATIONS
@@ -32,6 +33,7 @@ NAMES = 3  # functions that are named, or operations of one line
 NOT_SPLIT = frozenset({"JX401", "JX502", "JX503", "JX509", "JX512"})
 # Rules about operations outside jit. All operations are outside jit while jit is disabled.
 OUTSIDE_JIT = frozenset({"JX133", "JX605", "JX607"})
+ITERATES = frozenset({"fix-iterate-numpy", "fix-iterate-numpy-arrays"})  # advice for loops over arrays
 WIDE = frozenset({"float64", "complex128", "int64", "uint64"})
 
 
@@ -272,7 +274,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
         kept = [f for f in kept if f.code not in OUTSIDE_JIT]
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, kept))
     kept = _of_one_class(run, kept)
-    kept = _with_time_to_run(run, kept)
+    kept = _with_time_to_run(run, _with_time_to_iterate(run, kept))
     # The function was passed a result that is not sharded as requested.
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
@@ -338,6 +340,44 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
             kept = [both if one is first else one for one in kept if one is not second]
             break
     return kept
+
+
+def _with_time_to_iterate(run: Run, findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge into a finding about a loop over a JAX array (JX133) those about the
+    time in this loop that NumPy would save, too: to read elements one at a time (JX603), and to go through
+    rows (JX605)."""
+    kept = list(findings)
+    for f in [f for f in kept if f.code == "JX133" and slug_of(f) in ITERATES]:
+        inside = [g for g in kept if _is_time_of_rows(run, g, f)]
+        if not inside:
+            continue
+        seconds = sum(g.seconds or 0.0 for g in inside)
+        together = msgspec.structs.replace(
+            f,
+            title=message("with-reading", finding=f.title, seconds=Seconds(seconds)),
+            severity=WARNING if WARNING in (f.severity, *(g.severity for g in inside)) else f.severity,
+            evidence=[
+                *f.evidence,
+                *(e for g in inside for e in (Evidence(g.title, source=g.source), *g.evidence)),
+            ],
+            seconds=(f.seconds or 0.0) + seconds,
+        )
+        kept = [together if g is f else g for g in kept if g not in inside]
+    return kept
+
+
+def _is_time_of_rows(run: Run, f: Finding, over: Finding) -> bool:
+    """Return whether ``f`` is about the time that a loop takes to read the elements or rows of the array of
+    the finding ``over``, which is about the line that iterates over this array."""
+    at = over.source
+    if at is None or f.code not in ("JX603", "JX605") or f.source is None:
+        return False
+    source = sources.of(run)(at.file)
+    first, last = loop_around(source, at.line, comprehensions=True) or (at.line, at.line)
+    lines = _lines(f) if f.code == "JX605" else {f.source.place}
+    if not all(file == at.file and first <= line <= last for file, line in lines):
+        return False
+    return f.code == "JX603" or all(only_iterates(source, line) for _, line in lines)
 
 
 def _runs(run: Run, fix: Fix, running: Finding) -> bool:

@@ -23,6 +23,12 @@ SOURCE = textwrap.dedent(
     for k in range(9): n = shown(grid[k])
     for t, i in enumerate(order):
         update(table[i])
+    for position in positions:
+        for i, atom in enumerate(position):
+            x, y = atom
+            file.write(f"{i + 1} {x:.3f} {y} {len(atom)}")
+    for i in range(9):
+        print(f"{names[i]} {grid[i]}")
     """
 )
 
@@ -34,6 +40,7 @@ SOURCE = textwrap.dedent(
         (6, "y[0]", "self.ys"),
         (6, "float(x)", "xs"),
         (9, "-v < limit", "values"),
+        (20, 'f"{i + 1} {x:.3f} {y} {len(atom)}"', "position"),
     ],
 )
 def test_an_index_of_the_loop_or_the_iterated_variable_names_the_array(line, text, name):
@@ -45,6 +52,11 @@ def test_an_index_of_the_loop_or_the_iterated_variable_names_the_array(line, tex
 )
 def test_changing_variables_and_results_of_calls_are_no_elements(text):
     assert element_reads.variable(SOURCE, 13, text, None) is None
+
+
+def test_of_several_items_in_an_f_string_it_is_unknown_which_one_is_read():
+    assert element_reads.variable(SOURCE, 22, 'f"{names[i]} {grid[i]}"', None) is None
+    assert element_reads.variable(SOURCE, 22, 'f"{i} {grid[i]}"', None) == "grid"
 
 
 def test_an_int_of_an_item_is_its_index():

@@ -118,6 +118,9 @@ TEMPLATES = {
     ),
     "with-compiling": "{finding}; in addition, compiling these operations took {seconds}",
     "with-running": "{finding}; in addition, running these operations took about {seconds}",
+    "with-reading": (
+        "{finding}; in addition, going through the rows and reading the elements took about {seconds}"
+    ),
     "python-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in Python code between its"
         " calls of jitted functions, {where}"
@@ -139,8 +142,8 @@ TEMPLATES = {
         " body of the loop, and scan returns what the loop collects as arrays"
     ),
     "fix-scan-between": (
-        "put the iterations between two outputs ({conditions}) into one jitted function, as a jax.lax.scan: the"
-        " function that scan calls is the body of the loop without these outputs"
+        "put the iterations between two outputs ({conditions}) into one jitted function, as a jax.lax.scan:"
+        " the function that scan calls is the body of the loop without these outputs"
     ),
     "at-lines": "at {lines}",
     "fix-draw-on-host": (
