@@ -90,13 +90,15 @@ def recompiles(run: Run) -> int:
 
 def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | Button]:
     """Return the names of the screens, each a button with its key. ``current`` is the shown screen. The
-    number of findings other than notes follows the name of the findings screen."""
-    serious = sum(f.severity != NOTE for f in findings)
-    fit = sum(len(words) + 3 for _, _, words in VIEWS) + len(f" ({serious:,})") + 1 <= width
+    number of findings follows the name of the findings screen, in another color if one is no note."""
+    number, serious = len(findings), any(f.severity != NOTE for f in findings)
+    fit = sum(len(words) + 3 for _, _, words in VIEWS) + len(f" ({number:,})") + 1 <= width
     made: list[Part | Button] = []
     for key, name, words in VIEWS:
         label = words if fit or name == current else words[:SHORT]
-        counted: list[Part] = [(f" ({serious:,})", "warning")] if name == "findings" and serious else []
+        counted: list[Part] = []
+        if name == "findings" and number:
+            counted = [(f" ({number:,})", "warning")] if serious else [f" ({number:,})"]
         shown: list[Part] = [(f" {key} ", "key"), label, *counted]
         if name == current:
             shown = [(f"[{key} {plain([label, *counted])}]", "tab")]

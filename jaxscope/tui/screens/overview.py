@@ -13,7 +13,7 @@ from textual.widget import Widget
 from jaxscope.model import timeline
 from jaxscope.model.run import Run
 from jaxscope.present.text import count
-from jaxscope.schema.findings import NOTE, Finding
+from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.actions import bindings
 from jaxscope.tui.cells import Part
@@ -51,7 +51,7 @@ class Overview(View):
         )  # fmt: skip
         self.findings: TableView[Finding] = TableView(
             rows.FINDING_COLUMNS, rows.finding_id, title="Findings", id="advice",
-            about="What the rules found, the most serious first. Enter opens the finding.",
+            about="What the rules found, the one that costs most first. Enter opens the finding.",
         )  # fmt: skip
         self.latest: TableView[rows.Event] = TableView(
             rows.EVENT_COLUMNS, lambda e: e.id, title="Latest compilations", id="latest",
@@ -80,17 +80,14 @@ class Overview(View):
             self.latest.empty = "None of your functions was compiled."
         self.lanes.entitle("Compile time", "░ trace  ▒ lower  █ compile  ▁ cache hit")
         shown = [f for f in feed.findings if f.code not in self.scope.hidden]
-        serious = [f for f in shown if f.severity != NOTE]
         self.findings.empty = (
             "looking …" if feed.concluded < 0 else _none_found(run, running=feed.running) if not shown else ""
         )
-        self.findings.show(serious or shown)
-        rest = len(shown) - len(serious) if serious else 0
-        self.findings.entitle("Findings", f"and {count(rest, 'note')}: 6" if rest else "")
+        self.findings.show(shown)
         # Not more lines than needed, because the details of the selected finding are shown below.
         room = self.size.height
         self.findings.styles.height = (
-            "1fr" if self.narrow and not self.short else max(4, min(len(serious or shown) + 2, room // 3))
+            "1fr" if self.narrow and not self.short else max(4, min(len(shown) + 2, room // 3))
         )
         latest = rows.latest(run)
         self.latest.show(latest)
