@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from seen import settled, svg
+from screens import settled, svg
 
 from jaxscope.log.store import RunDir
 from jaxscope.tui.app import App

@@ -430,12 +430,15 @@ def argument(
     return call.args[at] if at < len(call.args) else None
 
 
-def reaches_next_iteration(source: str | None, line: int) -> str | None:
+def reaches_next_iteration(
+    source: str | None, line: int, jitted: Collection[str] | None = None
+) -> str | None:
     """Return the variable that carries a value, read on ``line``, into the next iteration of the loop. Return
     None if no such variable is found.
 
     For ``action = int(policy(obs)); obs = env.step(action)`` and the line of ``int``, the variable is
-    ``obs``. Only plain variables of the innermost loop are examined.
+    ``obs``. Only plain variables of the innermost loop are examined. If ``jitted`` is given, the value must
+    be computed in the same iteration by a call of a function with one of these names.
     """
     found = syntax(source)
     around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or 0)] if found is not None else []
@@ -455,6 +458,7 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
     reached = _variables_set(read)
     needed = names_read([read.value])  # variables from which the value that is read is computed
     used = needed - reached  # without the sum itself in: total = total + float(loss)
+    computed = jitted is None
     carried, known = set[str](), set[str]()  # variables that the loop's body reads before it sets them
     for n in statements:
         carried |= names_read([n.value]) - known
@@ -463,6 +467,10 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
             if m is not read and _variables_set(m) & needed:
                 needed |= names_read([m.value])
                 used |= names_read([m.value])
+                calls = [c for c in ast.walk(m.value) if isinstance(c, ast.Call)]
+                computed = computed or any(last_name(c.func) in (jitted or ()) for c in calls)
+    if not computed:
+        return None
     for _ in statements:  # the variables reached through the fewest assignments first
         if through := used & carried & reached:
             return min(through)

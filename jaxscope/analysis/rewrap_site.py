@@ -319,6 +319,15 @@ def loops_around(source: str | None, line: int, *, comprehensions: bool = False)
     return [(n.lineno, n.end_lineno or line) for n in sorted(loops, key=lambda n: n.lineno)]
 
 
+def in_branch(source: str | None, line: int) -> bool:
+    """Return whether ``line`` is in a block of an ``if`` in the innermost loop around it."""
+    found, loop = syntax(source), loop_around(source, line)
+    if found is None or loop is None:
+        return False
+    branches = [n for n in ast.walk(found.tree) if isinstance(n, ast.If) and loop[0] < n.lineno <= loop[1]]
+    return any(spans(n, line) for branch in branches for n in (*branch.body, *branch.orelse))
+
+
 def waits_before(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` calls ``block_until_ready`` on an earlier line."""
     found, around = syntax(source), loop_around(source, line)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from jaxscope.analysis import jit_decorators, line_names, masks
-from jaxscope.analysis.rewrap_site import callback_around, imports, loop_around, loops_around
+from jaxscope.analysis.rewrap_site import callback_around, imports, in_branch, loop_around, loops_around
 from jaxscope.model import causes, payers, sources, transfers
 from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
@@ -540,9 +540,12 @@ Place: TypeAlias = Iteration | Callback | tuple[str, int]  # the last: (file, li
 def _iterations(run: Run) -> dict[tuple[str, int], Iteration]:
     """Return {(file, line): the loop} for the lines that make JAX compile operations outside jit, and that a
     loop repeats. If a loop calls several functions, but no jitted function and no other loop, its lines
-    belong together, except those with many recompiles."""
-    found = {p.line.place: i for p in payers.payers(run) if (i := _iteration(run, p)) is not None}
-    few = {p.line.place for p in payers.payers(run) if len(p.again) < BARRAGE} & found.keys()
+    belong together, except those with many recompiles and those below an ``if``."""
+    every, text = payers.payers(run), sources.of(run)
+    frames = {p.line.place: at for p in every if (at := _in_loop(run, p)) is not None}
+    found = {p.line.place: i for p in every if (i := _iteration(run, p)) is not None}
+    few = {p.line.place for p in every if len(p.again) < BARRAGE and p.line.place in found}
+    few = {place for place in few if not in_branch(text(frames[place][0].file), frames[place][0].line)}
     functions: dict[tuple[str, int], set[str | None]] = {}
     for i in (found[place] for place in few):
         functions.setdefault((i.file, i.line), set()).add(i.function)
@@ -567,16 +570,24 @@ def _iteration(run: Run, p: Payer) -> Iteration | None:
     """Return the loop that repeats the line of ``p`` (a line that makes JAX compile operations outside jit),
     directly or through functions that the loop calls. The loop and these functions must be in the file of the
     line. None if no such loop is known."""
-    missed = p.compilations[0].missed
-    if missed is None:
+    found = _in_loop(run, p)
+    if found is None:
         return None
+    at, below = found
+    loop = loop_around(sources.of(run)(at.file), at.line)
+    return Iteration(at.file, loop[0], below) if loop is not None else None
+
+
+def _in_loop(run: Run, p: Payer) -> tuple[Frame, str | None] | None:
+    """Return (line, function) for the loop that repeats the line of ``p``: the line of the loop itself, and
+    the function that it calls there; None: it calls none. Return None if no such loop is known."""
+    missed = p.compilations[0].missed
     text, below = sources.of(run), None
-    for f in [p.line, *missed.stack[missed.into_library or 0 :]]:
+    for f in [p.line, *missed.stack[missed.into_library or 0 :]] if missed is not None else ():
         if f.file != p.line.file:  # a loop in another file may run each line only once, with other settings
             return None
-        loop = loop_around(text(f.file), f.line)
-        if loop is not None:
-            return Iteration(f.file, loop[0], below)
+        if loop_around(text(f.file), f.line) is not None:
+            return f, below
         below = f.function
     return None
 

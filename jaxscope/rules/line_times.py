@@ -15,7 +15,7 @@ from jaxscope.analysis.element_reads import draws_one, reads_archive
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.analysis.rewrap_site import last_name, loop_around, syntax
 from jaxscope.model import line_times, sources, transfers
 from jaxscope.model.line_times import Loop
 from jaxscope.model.payers import line_of
@@ -47,6 +47,7 @@ CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
 SMALL = 150_000
 BY_LIBRARY = 4 * SMALL  # a library's code around a call takes several times as long as the call
 INNER = 0.3  # share of a loop's time: an inner loop that takes at least this share is named
+PART = 0.2  # share of a loop's time: an inner loop that takes at least this share needs a function of its own
 NAMED = 0.9  # share of a loop's time that the named lines take
 LINES = 3  # lines that are named
 INTEGRATES = re.compile(r"\b(solve_ivp|odeint|ode)\(")  # of SciPy: JX601 and JX210 are about minimize
@@ -241,7 +242,9 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     share ``much`` of the measured time, else a note."""
     measured = line_times.measured(run)
     share = loop.seconds / measured.seconds if measured is not None else 0.0
-    lines = loop.lines()
+    lines, of_the_loop = loop.lines(), _of_the_loop(loop)
+    if code == "JX605" and of_the_loop[0][1] < line_times.MOST * loop.seconds:
+        lines = of_the_loop  # else one line calls functions that take the time: their lines say more
     fields: dict[str, Field] = {
         "loop": loop.line,
         "seconds": Seconds(loop.seconds),
@@ -259,8 +262,10 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
             fix = Fix(message("fix-join-on-host"), "numpy")
         elif scan is not None:
             fix = _scanned(scan)
-        elif any(draws_one(sources.line(run, line)) for line, _ in lines):
+        elif any(draws_one(sources.line(run, line)) for line, _ in loop.lines()):
             fix = Fix(message("fix-draw-on-host"), "numpy")
+        elif _in_several_loops(run, lines):
+            fix = Fix(message("fix-jit-each"), "jit")
         else:
             fix = root_cause.with_inner_loop(fix, line_times.inner_loop(run, loop, INNER))
     else:
@@ -279,7 +284,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         source=lines[0][0],
         evidence=[
             Evidence(message("time-of-line", seconds=Seconds(seconds)), source=line)
-            for line, seconds in lines[:LINES]
+            for line, seconds in dict.fromkeys([*lines[:LINES], *loop.lines()[:LINES]])
         ],
         fix=fix,
         seconds=loop.seconds,
@@ -287,6 +292,28 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         subject=subject(code, loop.line),
         timed=True,
     )
+
+
+def _of_the_loop(loop: Loop) -> list[tuple[Frame, float]]:
+    """Return (line, seconds) for the lines of ``loop`` itself, the longest first: what a line spends in
+    functions that it calls is its own."""
+    first, found = loop.line, dict[tuple[str, int], tuple[Frame, float]]()
+    for t in loop.times:
+        inside = (f for f in reversed(t.stack) if f.file == first.file and first.line <= f.line <= loop.last)
+        at = next((f for f in inside if f.function == first.function), t.stack[0])
+        _, before = found.get(at.place, (at, 0.0))
+        found[at.place] = at, before + t.seconds - t.blocked
+    return sorted(found.values(), key=lambda item: -item[1])
+
+
+def _in_several_loops(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:
+    """Return whether much of the time of ``lines``, (line, seconds), is spent in each of at least two loops,
+    of which one may be around the other."""
+    loops: dict[tuple[str, tuple[int, int] | None], float] = {}
+    for line, seconds in lines:
+        inner = line.file, loop_around(sources.of(run)(line.file), line.line)
+        loops[inner] = loops.get(inner, 0.0) + seconds
+    return sum(seconds >= PART * sum(loops.values()) for seconds in loops.values()) > 1
 
 
 def _needed_next(run: Run, loop: Loop) -> str | None:
@@ -300,7 +327,8 @@ def _needed_next(run: Run, loop: Loop) -> str | None:
             name = loop_calls.reaches_next_iteration(sources.of(run)(at.file), at.line)
             if name is not None:
                 return name
-    return None
+    line, _ = _of_the_loop(loop)[0]  # a value on the CPU may be read without a copy
+    return loop_calls.reaches_next_iteration(sources.of(run)(line.file), line.line, _jitted_names(run))
 
 
 def _most_of(lines: Sequence[tuple[Frame, float]]) -> list[Frame]:

@@ -324,6 +324,7 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
             if fix is None or _creates(fix) or (fix.kind != "jit" and not short):
                 continue
             first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
+            one_jit = fix.kind == "jit" and slug_of(running) != "fix-jit-each" and _runs(run, f, running)
             more = Seconds(second.seconds or 0.0)
             title = message("with-compiling", finding=first.title, seconds=more)
             if first is f:
@@ -333,7 +334,7 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
                 title=title,
                 severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
                 evidence=[*first.evidence, Evidence(second.title, source=second.source), *second.evidence],
-                fix=_of_both(fix, running) if fix.kind == "jit" and _runs(run, fix, running) else running.fix,
+                fix=_of_both(fix, running) if one_jit else running.fix,
                 seconds=(f.seconds or 0.0) + (running.seconds or 0.0),
                 at_most=f.at_most,
             )
@@ -380,13 +381,21 @@ def _is_time_of_rows(run: Run, f: Finding, over: Finding) -> bool:
     return f.code == "JX603" or all(only_iterates(source, line) for _, line in lines)
 
 
-def _runs(run: Run, fix: Fix, running: Finding) -> bool:
-    """Return whether the function that ``fix`` advises to jit runs most of the operations at the lines of
-    ``running``, a finding about the time of a loop. True if ``fix`` names no function."""
-    name, lines = fix.arguments.get("function"), _lines(running)
+def _runs(run: Run, compiled: Finding, running: Finding) -> bool:
+    """Return whether the advice of ``compiled`` (JX133) to jit a function, or its lines, reaches most of the
+    operations at the lines of ``running``, a finding about the time of a loop."""
+    fix, lines = fix_of(compiled), _lines(running)
+    name = fix.arguments.get("function") if fix is not None else None
     times = [t for doing, t in line_times.entries(run) if doing == OPERATIONS and t.stack[0].place in lines]
-    inside = [t for t in times if any(f.function.replace(".<locals>", "") == name for f in t.stack)]
-    return name is None or 2 * sum(t.seconds for t in inside) >= sum(t.seconds for t in times)
+    jitted = _lines(compiled)
+    inside = [
+        t
+        for t in times
+        if any(
+            (at.function.replace(".<locals>", "") == name) if name else at.place in jitted for at in t.stack
+        )
+    ]
+    return 2 * sum(t.seconds for t in inside) >= sum(t.seconds for t in times)
 
 
 def _with_time_of_line(findings: list[Finding]) -> list[Finding]:

@@ -218,6 +218,22 @@ def test_a_value_that_the_next_iteration_needs_is_seen(line, through):
     assert loop_calls.reaches_next_iteration(ACTS, line) == through
 
 
+STEPS = """
+for i in range(n):
+    action, rng = policy(state, obs, rng)
+    obs, reward = env.step(np.array(action))
+    seed = following(seed)
+    batch = load(seed)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "jitted", "through"), [(4, "policy", "obs"), (4, "env", None), (5, "policy", None)]
+)
+def test_a_value_that_a_jitted_function_computes_for_the_next_iteration_is_seen(line, jitted, through):
+    assert loop_calls.reaches_next_iteration(STEPS, line, {jitted}) == through
+
+
 @pytest.mark.parametrize(
     ("source", "position", "function", "over_leaves"),
     [

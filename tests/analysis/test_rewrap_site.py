@@ -126,6 +126,25 @@ def test_a_line_outside_loops_and_functions_is_run_once(source, once):
     assert rewrap_site.runs_once(source, len(source.splitlines())) is once
 
 
+BRANCHES = """if setup:
+    for i in range(n):
+        step()
+        if i % 10 == 0:
+            show()
+        elif i:
+            save()
+        else: stop()
+    show()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "inside"), [(3, False), (4, False), (5, True), (7, True), (8, True), (9, False)]
+)
+def test_a_line_below_an_if_of_its_loop_need_not_run_in_each_iteration(line, inside):
+    assert rewrap_site.in_branch(BRANCHES, line) is inside
+
+
 def test_a_line_that_asks_for_a_dtype_differs_from_one_that_promotes():
     source = "y = x @ w\ny = (x @ w).astype(jnp.float32)\ny = jnp.asarray(x, f)\ny = jnp.zeros(3, dtype=f)\ny = g(x) * w"
     assert [rewrap_site.widens(source, line) for line in range(1, 6)] == [False, True, True, True, False]

@@ -69,6 +69,16 @@ def test_operations_in_a_loop_are_named_with_their_seconds_and_lines(found):
     assert [e.source.line for e in f.evidence] == [11, 9]
 
 
+def test_the_time_in_called_functions_is_that_of_the_lines_of_the_loop_that_call_them(found):
+    def inside(seconds, line, of_the_loop):
+        return LineTime(OPERATIONS, [Frame("net.py", line, "apply"), frame(of_the_loop)], seconds, 50)
+
+    (f,) = found(CALL, inside(1.0, 3, 9), inside(0.9, 4, 9), time(OPERATIONS, 1.5, 11))
+    assert words.title(f).endswith("on lines 9 and 11") and f.source == frame(9)
+    (f,) = found(CALL, inside(2.0, 3, 9), inside(1.0, 4, 9), time(OPERATIONS, 0.1, 11))
+    assert "at net.py:3 and net.py:4" in words.title(f)  # one line calls what takes nearly all time
+
+
 def test_a_smaller_share_is_a_note_and_a_tiny_one_nothing(found):
     (f,) = found(CALL, time(OPERATIONS, 0.8, 11))
     assert f.severity == NOTE

@@ -186,6 +186,11 @@ TEMPLATES = {
         "put these operations into one jitted function, and call it once in each iteration. What depends only"
         " on Python numbers can be computed with math or NumPy"
     ),
+    "fix-jit-each": (
+        "the lines are in several loops: put the operations of each into a jitted function of its own, or"
+        " apply jit to the function that the line calls. What depends only on Python numbers or NumPy arrays"
+        " can be computed with math or NumPy"
+    ),
     "fix-inner-loop": (
         "{fix}. JAX would unroll the Python loop at {loop}, and compile again for another number of"
         " iterations. Therefore stack the arrays that this loop goes through, and use jax.vmap (or"
