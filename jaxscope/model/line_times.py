@@ -43,6 +43,7 @@ _MAKE_TEXT = ("numpy", "jax")  # packages whose Python code makes text of arrays
 _OTHER_WAITS = re.compile(r"\b(load\w*|save\w*|im(read|save)|fromfile|tofile|genfromtxt|memmap|pause|show)\(")
 _CONVERTS = re.compile(r"[\w.]*\b(?:as)?array\(")
 FEWEST = 10  # samples: the error of the seconds is then about 30 %
+ERROR_S = 0.2  # seconds between two samples: the largest error of one
 LONG_S = 2.0  # seconds: the error is then at most 10 %, also of one sample of one long call of C code
 MOST = 0.8  # share of a loop's seconds that a loop inside it has, for the inner loop to be named
 _Loops = list[tuple[Frame, int]]  # (first line, number of the last line) of loops, outermost first
@@ -219,12 +220,12 @@ def seconds_in_loop(run: Run, stack: Sequence[Frame]) -> float | None:
 
 
 def _seconds(times: Sequence[LineTime]) -> float | None:
-    """Return the sum of the seconds of ``times``. None if it is less than LONG_S and has fewer than FEWEST
-    samples: its error is then large."""
-    # A sample has an error of at most 0.2 s, the time between two samples. But a call of C code that waits is
-    # one sample, however long.
+    """Return the sum of the seconds of ``times``. None if its error is large: if it has fewer than FEWEST
+    samples, takes less than LONG_S, and less than twice the largest error of each sample."""
+    # A call of C code that waits is one sample, however long.
     seconds, samples = sum(t.seconds for t in times), sum(t.samples for t in times)
-    return seconds if samples >= FEWEST or seconds >= LONG_S else None
+    exact = seconds >= LONG_S or (samples > 0 and seconds >= 2 * ERROR_S * samples)
+    return seconds if samples >= FEWEST or exact else None
 
 
 def running_seconds(run: Run, function: Function) -> float | None:

@@ -41,6 +41,7 @@ PROGRAMS = 2
 # Lines of one function with few compilations each are reported from this number of lines, and this share of
 # all seconds, on.
 FEW_LINES, TOGETHER = 3, 0.25
+DIRECT = 5  # at least one of so many compilations of such a function is on its own lines
 LISTED = 5  # functions in the evidence of one line
 LINES = 4  # line numbers in a title
 # Slugs of advice for one line. If several lines of a loop have it, the advice is to jit the whole step
@@ -127,7 +128,8 @@ def _passes_other_sizes(lines: Sequence[Avoidable], others: Sequence[Sequence[Av
 def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
     """Yield findings about functions of the user in which several lines together make JAX compile many
     operations outside jit, which takes much of the time of all compilations. ``left`` are the lines that have
-    no finding yet. A function that calls jitted functions is not reported."""
+    no finding yet. A function that calls jitted functions is not reported, and neither is one that mostly
+    calls other functions with operations."""
     least, calls = TOGETHER * payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
     calling = {
         (c.site.file, c.site.function)
@@ -149,6 +151,9 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
         covered = {n for inner in found.values() for n in inner}
         own = [a for n, a in members.items() if n not in covered]
         lines = {line for _, line in own}
+        its_own = sum((c.lines[0].file, c.lines[0].function) == part for c, _ in own)
+        if DIRECT * its_own < len(own):
+            continue  # it only calls others, which may do what jit cannot
         if len(own) >= BARRAGE and len(lines) >= FEW_LINES and sum(c.seconds for c, _ in own) >= least:
             found = {inner: m for inner, m in found.items() if not m.keys() <= members.keys()}
             found[part] = members

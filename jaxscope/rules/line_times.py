@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import re
 import sys
 from collections import Counter
@@ -15,7 +16,7 @@ from jaxscope.analysis.element_reads import draws_one, reads_archive
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import last_name, loop_around, syntax
+from jaxscope.analysis.rewrap_site import hands_over, last_name, loop_around, syntax
 from jaxscope.model import line_times, sources, transfers
 from jaxscope.model.line_times import Loop
 from jaxscope.model.payers import line_of
@@ -45,6 +46,13 @@ PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
 CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
 # Operations plus bytes of a program, which a CPU core needs about 30 microseconds for: as long as a call.
 SMALL = 150_000
+LONG = 20 * SMALL  # operations plus bytes of a program that takes far longer to run than to start
+# Operations that take as long in a jitted function: XLA fuses them with nothing
+WHOLE = frozenset(
+    {"matmul", "dot", "dot_general", "tensordot", "vdot", "inner", "einsum", "conv_general_dilated", "fft"}
+    | {"sort", "argsort", "top_k", "solve", "inv", "det", "slogdet", "cholesky", "eigh", "eig", "svd", "lu"}
+    | {"qr", "lstsq", "triangular_solve", "while", "scan"}
+)
 BY_LIBRARY = 4 * SMALL  # a library's code around a call takes several times as long as the call
 INNER = 0.3  # share of a loop's time: an inner loop that takes at least this share is named
 PART = 0.2  # share of a loop's time: an inner loop that takes at least this share needs a function of its own
@@ -184,19 +192,34 @@ def _is_small(c: Compilation, texts: Texts, most: int = SMALL) -> bool:
 @cached_until_changed
 def _operations(run: Run) -> list[Loop]:
     """Return the loops that spend at least the share OPERATIONS_SHARE of the measured time in operations
-    outside jit, or in copies of small arrays at their lines. The time that rule JX603 reports does not
-    count."""
+    outside jit, or in copies of small arrays at their lines. The time that rule JX603 reports does not count,
+    and neither does that of lines whose operations mostly compute."""
     reads = element_reads.lines(run)  # JX603 reports their time
     copies = element_reads.small_copies(run)  # jnp.stack of NumPy arrays copies them one at a time.
-    entries = line_times.entries(run)
+    computing, entries = _computing(run), line_times.entries(run)
     operations = {_at(t) for doing, t in entries if doing == OPERATIONS}
     times = [
         t
         for doing, t in entries
         if doing == OPERATIONS or (doing == COPYING and _at(t) in operations & copies)
-        if _at(t) not in reads
+        if _at(t) not in reads and _at(t) not in computing
     ]
     return _loops(run, times, OPERATIONS_SHARE)
+
+
+def _computing(run: Run) -> set[tuple[str, int]]:
+    """Return (file, line) of the lines with an operation outside jit that would take as long in a jitted
+    function, such as a product of large matrices. Empty except on CPUs, which run some operations while the
+    main thread waits."""
+    if run.platform != "cpu":
+        return set()
+    return {
+        c.site.place
+        for c in run.compilations.values()
+        if c.site is not None and c.compiled is not None and root_cause.eager(c.function)
+        if c.function.seen.name.strip("_") in WHOLE
+        if c.compiled.cost.get("flops", 0) + c.compiled.cost.get("bytes accessed", 0) >= LONG
+    }
 
 
 def _at(t: LineTime) -> tuple[str, int]:
@@ -242,9 +265,10 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     share ``much`` of the measured time, else a note."""
     measured = line_times.measured(run)
     share = loop.seconds / measured.seconds if measured is not None else 0.0
-    lines, of_the_loop = loop.lines(), _of_the_loop(loop)
-    if code == "JX605" and of_the_loop[0][1] < line_times.MOST * loop.seconds:
-        lines = of_the_loop  # else one line calls functions that take the time: their lines say more
+    of_the_loop = _of_the_loop(loop)
+    several = code == "JX605" and of_the_loop[0][1] < line_times.MOST * loop.seconds
+    # If one line calls functions that take nearly all time, their lines say more.
+    lines = of_the_loop if several else loop.lines()
     fields: dict[str, Field] = {
         "loop": loop.line,
         "seconds": Seconds(loop.seconds),
@@ -264,7 +288,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
             fix = _scanned(scan)
         elif any(draws_one(sources.line(run, line)) for line, _ in loop.lines()):
             fix = Fix(message("fix-draw-on-host"), "numpy")
-        elif _in_several_loops(run, lines):
+        elif several and _in_several_loops(run, lines):
             fix = Fix(message("fix-jit-each"), "jit")
         else:
             fix = root_cause.with_inner_loop(fix, line_times.inner_loop(run, loop, INNER))
@@ -376,8 +400,12 @@ def _is_python(run: Run, t: LineTime) -> bool:
     """Return whether the time ``t`` was surely spent in Python code: in the code of a line itself, or in a
     library that has nothing to do with JAX. False if the line may have called a jitted function at that
     time."""
-    if t.library is not None and (t.stack[0].file, t.stack[0].line, t.column) in _called_at(run):
-        return False  # scipy.optimize.minimize(loss, x): what SciPy computes between the calls is its work
+    if t.library is not None:
+        at = t.stack[0]
+        if (at.file, at.line, t.column) in _called_at(run) or at.place in _calling_back(run):
+            return (
+                False  # scipy.optimize.minimize(loss, x): what SciPy computes between the calls is its work
+            )
     if t.library is not None:
         return t.library not in WRAPPER_ROOTS or t.library in NUMERIC
     if t.column is None:
@@ -409,6 +437,21 @@ def _called_at(run: Run) -> frozenset[tuple[str, int, int | None]]:
         (c.site.file, c.site.line, c.missed.column)
         for c in run.compilations.values()
         if c.function.user and c.site is not None and c.missed is not None and c.entry == "call"
+    )
+
+
+@cached_until_changed
+def _calling_back(run: Run) -> frozenset[tuple[str, int]]:
+    """Return (file, line) of the lines that pass a function to a library, which then calls a jitted function
+    of the user: ``root(residual, y)``."""
+    text = sources.of(run)
+    return frozenset(
+        outer.place
+        for c in run.compilations.values()
+        if c.function.user
+        for inner, outer in itertools.pairwise(c.lines)
+        if inner.function.endswith("<lambda>")
+        or hands_over(text(outer.file), outer.line, inner.function.rpartition(".")[2])
     )
 
 
