@@ -319,15 +319,6 @@ def loops_around(source: str | None, line: int, *, comprehensions: bool = False)
     return [(n.lineno, n.end_lineno or line) for n in sorted(loops, key=lambda n: n.lineno)]
 
 
-def in_branch(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is in a block of an ``if`` in the innermost loop around it."""
-    found, loop = syntax(source), loop_around(source, line)
-    if found is None or loop is None:
-        return False
-    branches = [n for n in ast.walk(found.tree) if isinstance(n, ast.If) and loop[0] < n.lineno <= loop[1]]
-    return any(spans(n, line) for branch in branches for n in (*branch.body, *branch.orelse))
-
-
 def waits_before(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` calls ``block_until_ready`` on an earlier line."""
     found, around = syntax(source), loop_around(source, line)
@@ -482,18 +473,26 @@ def kept_from_iteration_before(source: str | None, line: int) -> bool:
     return bool(read & kept - set_before)
 
 
-def depends_on_a_condition(source: str | None, line: int) -> bool:
+def depends_on_a_condition(source: str | None, line: int, text: str | None = None) -> bool:
     """Return whether an ``if`` in the innermost loop around ``line`` decides whether an iteration reaches the
     line. The line is in a block of the ``if``, or after an ``if`` that contains ``continue`` or
-    ``return``."""
+    ``return``. If the condition and its block are on this one line, ``text`` is the expression that
+    matters; None: unknown."""
     found, loop = syntax(source), loop_around(source, line)
     if found is None or loop is None:
         return False
     inside = (n for n in ast.walk(found.tree) if isinstance(n, ast.If) and loop[0] <= n.lineno <= loop[1])
     return any(
-        (n.lineno < line and any(spans(s, line) for s in (*n.body, *n.orelse)))
+        _is_in_block(n, line, text)
         or (n.lineno < line and any(isinstance(s, (ast.Continue, ast.Return)) for s in n.body))
         for n in inside
+    )
+
+
+def _is_in_block(node: ast.If, line: int, text: str | None) -> bool:
+    inside = any(spans(s, line) for s in (*node.body, *node.orelse))
+    return inside and (
+        not spans(node.test, line) or (text is not None and text not in ast.unparse(node.test))
     )
 
 
@@ -513,10 +512,11 @@ def keeps_its_value(source: str | None, line: int) -> bool:
     return any(isinstance(target, ast.Subscript) for target in targets)
 
 
-def reached_now_and_then(source: str | None, line: int) -> bool:
+def reached_now_and_then(source: str | None, line: int, text: str | None = None) -> bool:
     """Return whether the source shows that only some iterations of a loop reach ``line``: an ``if`` decides,
     whose condition has a remainder (``i % 50``) or a name that its block sets, or the innermost loop around
-    the line contains another loop, which is not in an ``if``."""
+    the line contains another loop, which is not in an ``if``. If the condition and its block are on this one
+    line, ``text`` is the expression that matters; None: unknown."""
     found = syntax(source)
     if found is None:
         return False
@@ -525,7 +525,7 @@ def reached_now_and_then(source: str | None, line: int) -> bool:
     scope: ast.AST = max(functions, key=lambda n: n.lineno) if functions else found.tree
     inside = list(ast.walk(scope))
     for n in inside:
-        if isinstance(n, ast.If) and n.lineno <= line and _is_periodic(n, line):
+        if isinstance(n, ast.If) and n.lineno <= line and _is_periodic(n, line, text):
             leaves = any(isinstance(s, (ast.Continue, ast.Return)) for s in n.body)
             if any(spans(s, line) for s in n.body) or (leaves and n.lineno < line):
                 return True
@@ -536,11 +536,11 @@ def reached_now_and_then(source: str | None, line: int) -> bool:
     return any(not spans(n, line) for n in _loops_of_each_iteration(innermost))
 
 
-def _is_periodic(node: ast.If, line: int) -> bool:
+def _is_periodic(node: ast.If, line: int, text: str | None) -> bool:
     test = list(ast.walk(node.test))
     if any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in test):
         return True
-    if spans(node.test, line):
+    if spans(node.test, line) and not _is_in_block(node, line, text):
         return False  # the line is the test itself, which each iteration evaluates
     read = {n.id for n in test if isinstance(n, ast.Name)}
     stored = (n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name))

@@ -11,7 +11,13 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from jaxscope.analysis import jit_decorators, line_names, masks
-from jaxscope.analysis.rewrap_site import callback_around, imports, in_branch, loop_around, loops_around
+from jaxscope.analysis.rewrap_site import (
+    callback_around,
+    depends_on_a_condition,
+    imports,
+    loop_around,
+    loops_around,
+)
 from jaxscope.model import causes, payers, sources, transfers
 from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
@@ -550,7 +556,11 @@ def _iterations(run: Run) -> dict[tuple[str, int], Iteration]:
     frames = {p.line.place: at for p in every if (at := _in_loop(run, p)) is not None}
     found = {p.line.place: i for p in every if (i := _iteration(run, p)) is not None}
     few = {p.line.place for p in every if len(p.again) < BARRAGE and p.line.place in found}
-    few = {place for place in few if not in_branch(text(frames[place][0].file), frames[place][0].line)}
+    few = {
+        place
+        for place in few
+        if not depends_on_a_condition(text(frames[place][0].file), frames[place][0].line)
+    }
     functions: dict[tuple[str, int], set[str | None]] = {}
     for i in (found[place] for place in few):
         functions.setdefault((i.file, i.line), set()).add(i.function)

@@ -16,7 +16,7 @@ from jaxscope.analysis.element_reads import draws_one, reads_archive
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import hands_over, last_name, loop_around, syntax
+from jaxscope.analysis.rewrap_site import depends_on_a_condition, hands_over, last_name, loop_around, syntax
 from jaxscope.model import line_times, sources, transfers
 from jaxscope.model.line_times import Loop
 from jaxscope.model.payers import line_of
@@ -284,6 +284,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         copied = sum(t.seconds for t in loop.times if _at(t) in element_reads.small_copies(run))
         if 2 * copied > loop.seconds:
             fix = Fix(message("fix-join-on-host"), "numpy")
+        elif _below_an_if(run, of_the_loop):
+            fix = Fix(message("fix-jit-output"), "jit")
         elif scan is not None:
             fix = _scanned(scan)
         elif any(draws_one(sources.line(run, line)) for line, _ in loop.lines()):
@@ -328,6 +330,12 @@ def _of_the_loop(loop: Loop) -> list[tuple[Frame, float]]:
         _, before = found.get(at.place, (at, 0.0))
         found[at.place] = at, before + t.seconds - t.blocked
     return sorted(found.values(), key=lambda item: -item[1])
+
+
+def _below_an_if(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:
+    """Return whether most of the time of ``lines``, (line, seconds), is below an ``if`` of the loop."""
+    below = sum(s for at, s in lines if depends_on_a_condition(sources.of(run)(at.file), at.line))
+    return 2 * below > sum(s for _, s in lines)
 
 
 def _in_several_loops(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:

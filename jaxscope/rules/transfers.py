@@ -168,6 +168,7 @@ def _waiting(run: Run) -> list[tuple[Frame, Finding]]:
             evidence=[Evidence(copies, source=t.source), *_gap(t, outside)],
             fix=_instead(run, t, t.source),
             seconds=saved,
+            at_most=True,
             timed=True,
         )
         found.append((t.source, finding))
@@ -220,7 +221,7 @@ def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
         return True
     if counted:
         return False
-    if reached_now_and_then(source, at.line) and not _beside_a_call(run, at):
+    if reached_now_and_then(source, at.line, t.text) and not _beside_a_call(run, at, t.text):
         return True
     above = model.called_at(run, t)
     if above is not None and reached_now_and_then(sources.of(run)(above.file), above.line):
@@ -326,14 +327,15 @@ def _of_this_iteration(run: Run, line: Frame) -> bool:
     return set_in_same_iteration(sources.of(run)(line.file), line.line, _calls_in(run, line.file))
 
 
-def _beside_a_call(run: Run, line: Frame) -> bool:
+def _beside_a_call(run: Run, line: Frame, text: str | None) -> bool:
     """Return whether each iteration of the innermost loop around ``line`` calls a jitted function of the user
-    and reaches the line: the calls are in no inner loop, and no ``if`` is around the line."""
+    and reaches ``text``, an expression on the line: the calls are in no inner loop, and no ``if`` is around
+    the expression."""
     source = sources.of(run)(line.file)
     loop = loop_around(source, line.line)
     inside = [n for n in _calls_in(run, line.file) if loop is not None and loop[0] <= n <= loop[1]]
     direct = bool(inside) and all(loop_around(source, n) == loop for n in inside)
-    return direct and not depends_on_a_condition(source, line.line)
+    return direct and not depends_on_a_condition(source, line.line, text)
 
 
 def _calls_in(run: Run, file: str) -> set[int]:

@@ -133,16 +133,23 @@ BRANCHES = """if setup:
             show()
         elif i:
             save()
-        else: stop()
+        rest()
     show()
 """
 
 
 @pytest.mark.parametrize(
-    ("line", "inside"), [(3, False), (4, False), (5, True), (7, True), (8, True), (9, False)]
+    ("line", "inside"), [(3, False), (4, False), (5, True), (7, True), (8, False), (9, False)]
 )
 def test_a_line_below_an_if_of_its_loop_need_not_run_in_each_iteration(line, inside):
-    assert rewrap_site.in_branch(BRANCHES, line) is inside
+    assert rewrap_site.depends_on_a_condition(BRANCHES, line) is inside
+
+
+def test_of_a_condition_and_its_block_on_one_line_the_expression_decides():
+    source = "for i in range(n):\n    late.append(m)\n    if len(late) == k: save(get(late)); late = []\n"
+    for decides in (rewrap_site.depends_on_a_condition, rewrap_site.reached_now_and_then):
+        assert decides(source, 3, "get(late)")
+        assert not decides(source, 3, "len(late)") and not decides(source, 3)
 
 
 def test_a_line_that_asks_for_a_dtype_differs_from_one_that_promotes():

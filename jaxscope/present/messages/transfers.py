@@ -142,8 +142,8 @@ TEMPLATES = {
         " body of the loop, and scan returns what the loop collects as arrays"
     ),
     "fix-scan-between": (
-        "put the iterations between two outputs ({conditions}) into one jitted function, as a jax.lax.scan:"
-        " the function that scan calls is the body of the loop without these outputs"
+        "put the iterations from one output to the next ({conditions}) into one jitted function, as a"
+        " jax.lax.scan: the function that scan calls is the body of the loop without these outputs"
     ),
     "at-lines": "at {lines}",
     "fix-draw-on-host": (
@@ -185,6 +185,10 @@ TEMPLATES = {
     "fix-jit-iteration": (
         "put these operations into one jitted function, and call it once in each iteration. What depends only"
         " on Python numbers can be computed with math or NumPy"
+    ),
+    "fix-jit-output": (
+        "put these operations, which some iterations run, into one jitted function, and call it there. What"
+        " depends only on Python numbers can be computed with math or NumPy"
     ),
     "fix-jit-each": (
         "the lines are in several loops: put the operations of each into a jitted function of its own, or"
