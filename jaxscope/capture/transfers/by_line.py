@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import linecache
+import re
 import stat
 import sys
 import threading
@@ -41,6 +42,7 @@ MAX_WAYS = 8
 MAX_INSIDE = 64  # copies that are remembered because they may be part of a longer one
 MAX_TEXT = 60
 MAX_SOURCE_BYTES = 4_000_000
+_ASSIGNED, _COMMENT = re.compile(rb"\s*=(?!=)"), b"  #"
 
 _JAX, _LIBRARY, _PROGRAM, _SKIPPED = range(4)
 _OWNERS = {Standing.USER: _PROGRAM, Standing.INSTALLED: _LIBRARY, Standing.LIBRARY: _SKIPPED}
@@ -470,6 +472,8 @@ def _text(f: FrameType) -> str | None:
         return None
     # The columns count bytes of UTF-8.
     source = linecache.getline(file, first).rstrip("\n").encode("utf-8", "surrogatepass")
+    if last == first and _ASSIGNED.match(source, end):  # the value is on the other side of the equals sign
+        end = len(source.partition(_COMMENT)[0])
     text = source[begin : end if last == first else None].decode("utf-8", "replace").strip()
     if last != first:
         text += " ..."

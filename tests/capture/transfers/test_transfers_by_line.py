@@ -69,6 +69,16 @@ def test_two_expressions_of_a_line_are_one_row_without_a_text(recording):
     assert a is b and a.text is None and a.site.line == sys._getframe().f_lineno - 1
 
 
+def test_a_value_that_is_stored_into_an_item_is_named_with_the_item(recording):
+    class Items:
+        def __setitem__(self, index, value):
+            self.row = recording.transfers.row(sys._getframe(1), TO_HOST, "other")
+
+    items = Items()
+    items[0] = 1.5  # kept
+    assert items.row.text == "items[0] = 1.5"
+
+
 def calling(file, module, inner):
     """A function of that file and module that calls ``inner``."""
     space = {"__name__": module, "inner": inner}
