@@ -2,6 +2,7 @@
 # never: nnx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 tx = optax.adam(1e-3)
@@ -42,7 +43,7 @@ def main():
     for i in range(5):
         key = jax.random.key(i)
         params, teacher, opt_state, loss = train_step(params, teacher, opt_state, xs, key)  # must: JX506 first ~ copy
-    print(loss, sum(jnp.abs(leaf).sum() for leaf in jax.tree.leaves((params, teacher))))  # may: JX133 note
+    print(loss, sum(np.abs(leaf).sum() for leaf in jax.tree.leaves((params, teacher))))
 
 
 main()

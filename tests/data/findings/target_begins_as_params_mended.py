@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 tx = optax.adam(1e-3)
@@ -44,7 +45,7 @@ def main():
     for i in range(5):
         key = jax.random.key(i)
         params, teacher, opt_state, loss = train_step(params, teacher, opt_state, xs, key)
-    print(loss, sum(jnp.abs(leaf).sum() for leaf in jax.tree.leaves((params, teacher))))
+    print(loss, sum(np.abs(leaf).sum() for leaf in jax.tree.leaves((params, teacher))))
 
 
 main()
