@@ -472,7 +472,7 @@ def _text(f: FrameType) -> str | None:
         return None
     # The columns count bytes of UTF-8.
     source = linecache.getline(file, first).rstrip("\n").encode("utf-8", "surrogatepass")
-    if last == first and _ASSIGNED.match(source, end or 0):  # the value is on the other side of the equals sign
+    if last == first and _ASSIGNED.match(source, end or 0):  # the value is right of the equals sign
         end = len(source.partition(_COMMENT)[0])
     text = source[begin : end if last == first else None].decode("utf-8", "replace").strip()
     if last != first:
