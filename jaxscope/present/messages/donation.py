@@ -63,8 +63,7 @@ TEMPLATES = {
     "unnamed-array": "an array without a name",
     "fix-pass-as-argument": "pass {constant} as an argument",
     "fix-pass-inner": (
-        "{function} calls another function, which reads {constant} from outside, for example to return a row"
-        " of it. Pass {constant} to {function} as an argument, and use it there instead of calling the other"
-        " function"
+        "{function} calls another function, which reads {constant} from outside. Pass {constant} to"
+        " {function} as an argument, and from there to the other function"
     ),
 }

@@ -174,7 +174,7 @@ TEMPLATES = {
         "pass jnp.asarray({path}) instead of {path}, because every Python number is static under {wrapper}"
     ),
     "fix-static-size": (
-        "if {path} is only used in computations, {ordinary}; if it is a size or a length, it has to stay"
+        "if {path} is only used in computations, {ordinary}. If it is a size or a length, it has to stay"
         " static: round it up to one of a few values, and mask the part that is not needed"
     ),
     "fix-static-object": (
@@ -183,8 +183,8 @@ TEMPLATES = {
     ),
     "fix-keep-the-same": "keep {path} the same from call to call",
     "fix-unless-mode": (
-        "change nothing if {path} selects one of a few modes, because each mode needs its own program;"
-        " otherwise {fix}"
+        "change nothing if {path} selects one of a few modes, because each mode needs its own program."
+        " Otherwise, {fix}"
     ),
     "fix-stable-hash": "compute the __hash__ of {path} from the values that its __eq__ compares",
     "fix-one-partial": (
