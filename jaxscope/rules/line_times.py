@@ -284,6 +284,10 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         copied = sum(t.seconds for t in loop.times if _at(t) in element_reads.small_copies(run))
         if 2 * copied > loop.seconds:
             fix = Fix(message("fix-join-on-host"), "numpy")
+        elif (called := _called_by_library(run, loop)) is not None:
+            function, line = called
+            words = message("fix-jit-passed-function", function=function, line=line)
+            fix = Fix(words, "jit", {"function": function})
         elif _below_an_if(run, of_the_loop):
             fix = Fix(message("fix-jit-output"), "jit")
         elif scan is not None:
@@ -452,15 +456,39 @@ def _called_at(run: Run) -> frozenset[tuple[str, int, int | None]]:
 def _calling_back(run: Run) -> frozenset[tuple[str, int]]:
     """Return (file, line) of the lines that pass a function to a library, which then calls a jitted function
     of the user: ``root(residual, y)``."""
-    text = sources.of(run)
     return frozenset(
-        outer.place
+        c.lines[k + 1].place
         for c in run.compilations.values()
-        if c.function.user
-        for inner, outer in itertools.pairwise(c.lines)
-        if inner.function.endswith("<lambda>")
-        or hands_over(text(outer.file), outer.line, inner.function.rpartition(".")[2])
+        if c.function.user and (k := _passed_to_library(run, c.lines)) is not None
     )
+
+
+def _passed_to_library(run: Run, stack: Sequence[Frame]) -> int | None:
+    """Return the position in ``stack``, the user's lines innermost first, of the function that the next line
+    passes to a library, which calls it; None if there is none."""
+    text = sources.of(run)
+    for k, (inner, outer) in enumerate(itertools.pairwise(stack)):
+        name = inner.function.rpartition(".")[2]
+        if name == "<lambda>" and inner.place == outer.place:
+            return k
+        if hands_over(text(outer.file), outer.line, name):
+            return k
+    return None
+
+
+def _called_by_library(run: Run, loop: Loop) -> tuple[str, Frame] | None:
+    """Return the function that a library calls and in which most of the time of ``loop`` was spent, and the
+    line that passes this function to the library, or a lambda that calls it. None if there is none."""
+    seconds = Counter[tuple[str, Frame]]()
+    for t in loop.times:
+        k = _passed_to_library(run, t.stack)
+        if k is not None and t.stack[k].function.endswith("<lambda>"):
+            k = k - 1 if k else None
+        if k is not None:
+            at = next(f for f in t.stack[k + 1 :] if not f.function.endswith("<lambda>"))
+            seconds[t.stack[k].function.rpartition(".")[2], at] += round(1e9 * t.seconds)
+    every = sum(t.seconds for t in loop.times)
+    return next((found for found, ns in seconds.most_common(1) if 2e-9 * ns > every), None)
 
 
 @cached_until_changed

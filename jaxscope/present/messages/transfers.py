@@ -186,6 +186,11 @@ TEMPLATES = {
         "put these operations into one jitted function, and call it once in each iteration. What depends only"
         " on Python numbers can be computed with math or NumPy"
     ),
+    "fix-jit-passed-function": (
+        "apply jit to {function}, which a library calls because of {line}: jitted = jax.jit({function}), once"
+        " and before the loop, and use jitted instead of {function}. Arrays that {function} reads from"
+        " outside should become arguments"
+    ),
     "fix-jit-output": (
         "put these operations, which some iterations run, into one jitted function, and call it there. What"
         " depends only on Python numbers can be computed with math or NumPy"
