@@ -251,10 +251,11 @@ def _for_python(node: ast.expr) -> bool:
 
 
 def _of_python(called: ast.expr) -> bool:
-    """Return whether the function ``called`` is a builtin or a method of Python's containers and strings:
-    ``len``, ``names.append``. A call of it computes nothing with arrays."""
+    """Return whether the function ``called`` is no function to jit: a builtin, a method of Python's
+    containers and strings (``len``, ``names.append``), or a method of ``x.at[i]``."""
     if isinstance(called, ast.Attribute):
-        return called.attr in OF_CONTAINERS
+        item = called.value.value if isinstance(called.value, ast.Subscript) else None
+        return called.attr in OF_CONTAINERS or (isinstance(item, ast.Attribute) and item.attr == "at")
     return isinstance(called, ast.Name) and called.id in BUILTINS
 
 

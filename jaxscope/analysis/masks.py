@@ -104,19 +104,27 @@ def _operand(value: ast.expr, method: str) -> str:
 
 
 def _reduction(file_syntax: Syntax | None, call: ast.Call) -> Whole | None:
-    """Return what to write instead of ``call``, if it is ``jnp.mean(x[mask])``, ``x[mask].mean()`` or the
-    like."""
+    """Return what to write instead of ``call``, if it is ``jnp.mean(x[mask])``, ``x[mask].mean(axis=0)`` or
+    the like."""
     match call:
-        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=array, slice=mask), attr=name), args=[]):
+        case ast.Call(func=ast.Attribute(value=ast.Subscript(value=array, slice=mask), attr=name), args=axes):
             before = f"{ast.unparse(array)}.{name}("
-        case ast.Call(func=function, args=[ast.Subscript(value=array, slice=mask)]):
+        case ast.Call(func=function, args=[ast.Subscript(value=array, slice=mask), *axes]):
             name, before = last_name(function) or "", f"{ast.unparse(function)}({ast.unparse(array)}, "
         case _:
             return None
-    if name not in _REDUCES or call.keywords or not _is_mask(file_syntax, mask):
+    options = {k.arg: ast.unparse(k.value) for k in call.keywords}
+    axis = ast.unparse(axes[0]) if axes else options.pop("axis", None)
+    if name not in _REDUCES or options or len(axes) > 1 or axis not in (None, "0"):
+        return None
+    if not _is_mask(file_syntax, mask):
         return None
     condition = ast.unparse(mask)
-    return Whole(f"{before}where={condition})", condition)
+    if axis is None:
+        return Whole(f"{before}where={condition})", condition)
+    # Along the first axis alone, the array has more dimensions than the mask.
+    selected = f"({condition})[:, None]" if not isinstance(mask, ast.Name) else f"{condition}[:, None]"
+    return Whole(f"{before}axis=0, where={selected})", condition)
 
 
 def _of_all_elements(file_syntax: Syntax | None, value: ast.expr, mask: str) -> ast.expr | None:

@@ -342,6 +342,15 @@ def counts_only(source: str | None, line: int) -> bool:
     return False
 
 
+def appends(source: str | None, line: int) -> bool:
+    """Return whether the innermost loop around ``line`` in the same function appends to a list."""
+    found, around = syntax(source), loop_around(source, line)
+    if found is None or around is None:
+        return False
+    calls = (c for n, each in found.calls.items() if around[0] <= n <= around[1] for c in each)
+    return any(isinstance(c.func, ast.Attribute) and c.func.attr == "append" for c in calls)
+
+
 def ends_the_loop(source: str | None, line: int) -> bool:
     """Return whether ``line`` is in the condition of a ``while``, or in the condition of an ``if`` in a loop
     that has ``break`` or ``return`` as a statement of its block."""

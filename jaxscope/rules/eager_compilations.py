@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from jaxscope.analysis import jit_decorators, line_names, masks
+from jaxscope.analysis import jit_decorators, line_names
 from jaxscope.analysis.rewrap_site import (
     callback_around,
     depends_on_a_condition,
@@ -18,13 +17,12 @@ from jaxscope.analysis.rewrap_site import (
     loop_around,
     loops_around,
 )
-from jaxscope.model import causes, payers, sources, transfers
+from jaxscope.model import causes, payers, sources
 from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.model.transfers import Transfer
-from jaxscope.rules import functions, library_calls, loop_calls, outside_jit
+from jaxscope.rules import functions, jit_obstacles, library_calls, loop_calls, outside_jit
 from jaxscope.rules.outside_jit import Advice
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
@@ -71,7 +69,6 @@ TO_NUMPY = INTO_ONE_STEP | {ONE_SIZE, "fix-iterate-numpy"}
 # Functions of JAX and Flax that put one array for each device on the devices
 PLACES = frozenset({"replicate", "unreplicate", "device_put_replicated", "device_put_sharded"})
 PLACING = frozenset({None, "jax", "flax"})
-_CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
 RECOMPILES = "of them is a recompile", "of them are recompiles"
 
 
@@ -315,14 +312,8 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
     """
     if initializes or creates:
         fix = msgspec.structs.replace(fix, arguments={**fix.arguments, "parameters": True})
-    if fix.kind == "jit" and (read := _reads_inside(run, p)) is not None:
-        line = sources.line(run, read.source) if read.source is not None else ""
-        if read.kind == "bool" or _CONDITION.search(line):
-            fix = extended(fix, "fix-reads-value", line=read.source, expression=read.text) or fix
-        else:
-            fix = extended(fix, "fix-returns-value", line=read.source, expression=read.text) or fix
-    elif fix.kind == "jit" and (masked := _index_with_mask(run, p)) is not None:
-        fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
+    called = _called(p)
+    fix = jit_obstacles.with_obstacles(run, fix, called, _called_through(run, called))
     source, n = sources.of(run)(p.line.file), p.line.line
     if fix.kind == "jit" and jit_decorators.calls(source, n, INIT):
         # What init compiles outside jit, these calls would have to compile otherwise.
@@ -331,19 +322,6 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
         if others:
             fix = extended(fix, "fix-also-inits", lines=Names(others, LINES)) or fix
     return fix
-
-
-def _reads_inside(run: Run, p: Payer) -> Transfer | None:
-    """Return a copy to the host that a function called by the line ``p`` makes because Python needs the value
-    (``if x > 0``, ``float(x)``); None if there is none."""
-    called = _called(p)
-    for t in transfers.transfers(run):
-        at = t.source
-        if t.direction == transfers.TO_HOST and at is not None and (at.file, at.function) in called:
-            text = sources.line(run, at)
-            if t.text and text and _needs_the_value(t.kind, text):
-                return t
-    return None
 
 
 def _called(p: Payer) -> dict[tuple[str, str], None]:
@@ -359,29 +337,15 @@ def _called(p: Payer) -> dict[tuple[str, str], None]:
     return called
 
 
-def _index_with_mask(run: Run, p: Payer) -> tuple[Frame, str] | None:
-    """Return the first place at which a function that the line ``p`` calls, directly or through others,
-    indexes an array with a condition, and the condition as source; None if there is none."""
-    called = _called(p)
+def _called_through(run: Run, called: Mapping[tuple[str, str], None]) -> dict[tuple[str, str], None]:
+    """Return (file, qualified name) of the functions ``called``, and of those that they call and that made
+    JAX compile, also if this was for another line."""
     inside = dict(called)
-    for c in run.compilations.values():  # what they call may have been compiled at another line
+    for c in run.compilations.values():
         functions = [(at.file, at.function) for at in c.lines]
         outer = next((k for k, f in enumerate(functions) if f in called), 0)
         inside |= dict.fromkeys(functions[:outer])
-    for file, function in inside:
-        found = masks.index_with_mask(sources.of(run)(file), function)
-        if found is not None:
-            return Frame(file, found[0], function), found[1]
-    return None
-
-
-def _needs_the_value(kind: str, line: str) -> bool:
-    """Return whether ``line``, a line of source, needs the value of the array that it copied to the host.
-    ``kind`` is the kind of the copy (``bool``, ``float``, ...)."""
-    if kind == "bool":
-        return _CONDITION.search(line) is not None
-    # A library may only check the value, and skips the check under jit.
-    return kind in ("float", "int", "item") and f"{kind}(" in line
+    return inside
 
 
 def _beside_a_resized_function(
@@ -639,21 +603,30 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     )
     fix = fix_of(first)
     if fix is None or not sizes:
-        equinox = any(p.library == "equinox" for p in lines)
-        how = jit_decorators.MODULES["equinox"] if equinox else "jit"
-        text = sources.of(run)(iteration.file)
-        attributes = dict.fromkeys(n for f in inside for n in line_names.attributes_set(text, f))
+        fix = _jit_the_iteration(run, iteration, lines)
+    return _merged(run, avoidable, title, fix, iteration)
+
+
+def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -> Fix:
+    """Return the advice to jit what an iteration of the loop ``iteration`` computes on ``lines``: the
+    function that the loop calls, or a new one."""
+    equinox = any(p.library == "equinox" for p in lines)
+    how = jit_decorators.MODULES["equinox"] if equinox else "jit"
+    text, function = sources.of(run)(iteration.file), iteration.function
+    called = {(p.line.file, p.line.function): None for p in lines if (at := _in_loop(run, p)) and at[1]}
+    if function is None:
+        attributes = dict.fromkeys(n for _, f in called for n in line_names.attributes_set(text, f))
         state = message("attributes-as-arguments", names=Names(tuple(attributes), LINES))
         words = message("fix-jit-step", how=how, state=state if attributes else None)
-        if function is not None:
-            statics = None if equinox else message("python-values-static")  # filter_jit has no such option
-            words = message("fix-jit-step-function", function=function, how=how, statics=statics)
-            if written := line_names.attributes_set(text, iteration.function or ""):
-                words = message(
-                    "fix-jit-part-of-method", function=function, how=how, names=Names(written, LINES)
-                )
-        fix = Fix(words, "jit", {"function": function} if function is not None else {})
-    return _merged(run, avoidable, title, fix, iteration)
+        fix = Fix(words, "jit")
+    else:
+        name = function.replace(".<locals>", "")
+        statics = None if equinox else message("python-values-static")  # filter_jit has no such option
+        words = message("fix-jit-step-function", function=name, how=how, statics=statics)
+        if written := line_names.attributes_set(text, function):
+            words = message("fix-jit-part-of-method", function=name, how=how, names=Names(written, LINES))
+        fix = Fix(words, "jit", {"function": name})
+    return jit_obstacles.with_obstacles(run, fix, called, called)
 
 
 def _of_callback(run: Run, callback: Callback, avoidable: Sequence[Avoidable]) -> Finding:

@@ -22,7 +22,7 @@ from jaxscope.model.line_times import Loop
 from jaxscope.model.payers import line_of
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.rules import element_reads, root_cause
+from jaxscope.rules import element_reads, jit_obstacles, root_cause
 from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
 from jaxscope.rules.transfers import printing_lines
@@ -306,6 +306,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
             fix = Fix(message("fix-read-archive-once", archive=archive), "read_once", {"archive": archive})
         elif name is not None:
             fix = Fix(message("fix-python-for-next", name=name), "batch", {"name": name})
+    functions = {(at.file, at.function) for at, _ in loop.lines()} - {(loop.line.file, loop.line.function)}
+    fix = jit_obstacles.with_obstacles(run, fix, functions, functions)
     return Finding(
         code=code,
         severity=WARNING if share >= much else NOTE,

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from jaxscope.analysis.loop_calls import takes_chunks
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import counts_only, in_a_loop, only_loop
+from jaxscope.analysis.rewrap_site import appends, counts_only, in_a_loop, only_loop
 from jaxscope.analysis.sample_sites import Sites
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
 from jaxscope.model.causes import recompilations
 from jaxscope.model.payers import total_seconds
-from jaxscope.model.records import Function, Program
+from jaxscope.model.records import Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import sample_sites
 from jaxscope.rules.each_program import costliest
@@ -24,7 +24,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame, same_line
-from jaxscope.schema.messages import Names, Percent, Seconds, message
+from jaxscope.schema.messages import Count, Names, Percent, Seconds, message
 
 TURNS = 8  # the fewest iterations of an unrolled loop that is reported
 TURN = 3  # the fewest operations in one of its iterations
@@ -37,6 +37,7 @@ OF_RANDOM_BITS = frozenset(
 )
 FEW_DRAWS = 48  # the fewest draws of a reported program that are equal to another one
 DRAWN = 0.15  # share of the operations of a program that are of a random number generator
+FEW_RESULTS = 4  # draws for each result of a program that does more with them than to return them
 MOST_DRAWS = 0.25  # share of all seconds of compiling below which repeated draws are no finding
 LITTLE = 0.02  # share of all seconds of compiling below which a loop of few iterations is no finding
 LINEN = "flax.linen"
@@ -78,7 +79,7 @@ def _by_line(run: Run) -> list[tuple[Frame | None, list[_Block]]]:
     is unknown. The same loop occurs in the forward and in the backward pass, and in each function that has
     it. Programs that create parameters are left out (``_repeated_draws`` reports them)."""
     lines: dict[Hashable, tuple[Frame | None, list[_Block]]] = {}
-    for p, f, texts in (*costliest(run), *_of_libraries(run)):
+    for p, f, texts in (*costliest(run), *_others(run), *_of_libraries(run)):
         repeated = texts.stablehlo.repeated if texts.stablehlo is not None else ()
         found = [r for r in repeated if _is_users_loop(run, f, r)]
         for r in found if not _draws(run, p) else ():
@@ -162,7 +163,10 @@ def _repeated_draws(run: Run) -> Iterator[Finding]:
         if seconds < MOST_DRAWS * total_seconds(run):
             continue
         text = message(
-            "repeated-draws", function=f.display_name, draws=drawn.draws, different=drawn.different
+            "repeated-draws",
+            function=f.display_name,
+            draws=drawn.draws,
+            different=Count(drawn.different, "shape or distribution", "different shapes or distributions"),
         )
         yield Finding(
             code="JX202",
@@ -176,6 +180,22 @@ def _repeated_draws(run: Run) -> Iterator[Finding]:
             seconds=seconds,
             at_most=True,
         )
+
+
+def _others(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
+    """Yield (program, function, analyzed texts) for the programs of the user's functions that ``costliest``
+    leaves out although they are no recompiles: that of a call, and that of its gradient outside jit."""
+    known = {id(p) for p, *_ in costliest(run)}
+    left: dict[str, list[Program]] = {}
+    for p in run.programs.values():
+        if p.function is not None and p.function.user and p.texts and id(p) not in known:
+            left.setdefault(p.function.id, []).append(p)
+    for programs in left.values():
+        f = programs[0].function
+        again = {c.id for c in recompilations(f, run)} if f is not None else set[str]()
+        for p in programs:
+            if f is not None and any(c.id not in again for c in p.compilations):
+                yield p, f, run.texts_of(p)
 
 
 def _of_libraries(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
@@ -201,13 +221,32 @@ def _independent(run: Run, r: Repeated) -> bool:
 
 def _draws(run: Run, p: Program) -> bool:
     """Return whether the program ``p`` mostly computes random numbers, such as the initial parameters of a
-    model: it multiplies no matrices, and many of its operations are those of a random number generator."""
+    model: it multiplies no matrices, and many of its operations are those of a random number generator. False
+    for a simulation."""
+    if p.function is not None and p.function.id in _simulations(run):
+        return False
     read = run.texts_of(p).stablehlo
     counts = {} if read is None else read.op_counts
     total = sum(n for name, n in counts.items() if name not in CONSTANTS | CALLS)
     return not any(counts.get(name) for name in PRODUCTS) and (
         sum(counts.get(name, 0) for name in OF_RANDOM_BITS) >= DRAWN * total > 0
     )
+
+
+@cached_until_changed
+def _simulations(run: Run) -> set[str]:
+    """Return the ids of the user's functions with a program that simulates (``_simulates``)."""
+    return {f.id for p, f, texts in (*costliest(run), *_others(run)) if _simulates(texts)}
+
+
+def _simulates(texts: Texts) -> bool:
+    """Return whether a program draws random numbers in the iterations of a loop that pass on their results,
+    and returns few of its many values."""
+    read = texts.stablehlo
+    drawn = read.repeated_draws if read is not None else None
+    if read is None or drawn is None or FEW_RESULTS * len(read.results) > drawn.draws:
+        return False
+    return any(r.carried and 2 * r.times > drawn.draws for r in read.repeated)
 
 
 def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:
@@ -221,8 +260,12 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
     if forward and not any(r.carried for r in forward):
         return Fix(message("fix-vmap-iterations"), "vmap")
     library = next((r.library for r in blocks if r.library), None)
-    if library is None and line is not None and counts_only(sources.of(run)(line.file), line.line):
-        return Fix(message("fix-same-iterations", same=spelling(library).same), "scan", {"library": library})
+    text = sources.of(run)(line.file) if line is not None else None
+    if library is None and line is not None and counts_only(text, line.line):
+        collected = message("scan-collects") if appends(text, line.line) else None
+        same = "jax.lax.scan" if collected is not None else spelling(library).same
+        words = message("fix-same-iterations", same=same, collected=collected)
+        return Fix(words, "scan", {"library": library})
     in_module = line is not None and line.function.rpartition(".")[2] in ("__call__", "setup")
     return _scan(library if library != LINEN or in_module else None)
 

@@ -109,6 +109,10 @@ def test_without_the_source_the_advice_is_general():
     assert advice(None, 1, "haiku") is None
 
 
+def test_an_update_of_an_item_is_no_function_to_jit():
+    assert advice("alpha = alpha.at[t, j].set(row[j])", 1, None) is None
+
+
 @given(st.text(max_size=100))
 def test_no_source_is_too_odd(source):
     assert isinstance(advice(source, 1, "haiku"), Jitted | None)

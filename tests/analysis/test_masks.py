@@ -60,7 +60,11 @@ BEFORE = "import jax.numpy as {jnp}\nm = x > 0\nn = {jnp}.isnan(y)\n"
         ("jnp.mean(y[x > 0])", "jnp.mean(y, where=x > 0)"),
         ("jnp.any(y[m])", "jnp.any(y, where=m)"),
         ("jnp.max(y[m])", None),  # needs a value for no element
-        ("x[m].sum(axis=0)", None),
+        ("table[m].sum(axis=0)", "table.sum(axis=0, where=m[:, None])"),
+        ("table[x > 0].mean(0)", "table.mean(axis=0, where=(x > 0)[:, None])"),
+        ("jnp.mean(table[m], axis=0)", "jnp.mean(table, axis=0, where=m[:, None])"),
+        ("table[m].sum(axis=1)", None),
+        ("table[m].sum(axis=0, keepdims=True)", None),
         ("x.at[0].set(1)", None),
         ("x.at[i].set(0.0)", None),
         ("x.at[m, 0].set(0.0)", None),
@@ -72,7 +76,8 @@ def test_what_is_written_instead_computes_the_same(written, instead):
     assert (whole.text if whole else None) == instead
     if instead is not None:
         x, y = jnp.asarray([1.0, -2, 3, 0, -5]), jnp.asarray([0.5, 1, -1, 2, 0])
-        names = {"jnp": jnp, "x": x, "y": y, "m": x > 0, "n": jnp.isnan(y)}
+        table = jnp.arange(10.0).reshape(5, 2)
+        names = {"table": table, "jnp": jnp, "x": x, "y": y, "m": x > 0, "n": jnp.isnan(y)}
         assert jnp.allclose(eval(written, names), eval(instead, names))
 
 

@@ -220,6 +220,12 @@ def test_a_loop_that_only_counts_does_not_read_its_variable(head, same):
     assert rewrap_site.counts_only(source, 3) is same
 
 
+def test_a_loop_that_appends_to_a_list_is_seen():
+    source = "def f(x):\n    found = []\n    for _ in range(9):\n        x = x + 1\n{}    return found\n"
+    assert rewrap_site.appends(source.format("        found.append(x)\n"), 4)
+    assert not rewrap_site.appends(source.format("    found.append(x)\n"), 4)
+
+
 def test_a_condition_ends_the_loop_if_its_body_leaves_it():
     source = "def f(x):\n    while x > 0:\n        if x > 9:\n            break\n        if x > 5:\n            x = g(x)\n"
     assert [rewrap_site.ends_the_loop(source, line) for line in (2, 3, 5, 6)] == [True, True, False, False]

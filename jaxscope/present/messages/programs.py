@@ -38,8 +38,8 @@ TEMPLATES = {
         "{function} has an unrolled loop: a block of {operations} operations is repeated {times} times{also}"
     ),
     "repeated-draws": (
-        "{function} draws random numbers {draws} times, with only {different} different shapes or"
-        " distributions: XLA compiles each of the {draws} draws"
+        "{function} draws random numbers {draws} times, with only {different}: XLA compiles each of the"
+        " {draws} draws"
     ),
     "fix-repeated-draws": (
         "call {function} without jit, if it only draws numbers: JAX then compiles each different draw"
@@ -65,7 +65,11 @@ TEMPLATES = {
         " the model then has one site for all steps"
     ),
     "fix-same-iterations": (
-        "write the loop as {same}: all iterations do the same, and what they change becomes the loop's state"
+        "write the loop as {same}: all iterations do the same, and what they change becomes the loop's"
+        " state{collected}"
+    ),
+    "scan-collects": (
+        ". What they append to a list becomes the second result of the function that scan calls"
     ),
     "fix-scan": (
         "if the iterations have different inputs or parameters, stack these and write the loop as {scan}"

@@ -1,0 +1,70 @@
+"""What the advice to jit functions must say about their code: a jitted function cannot read the value of an
+array, and cannot index with a condition."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from jaxscope.analysis import masks
+from jaxscope.model import sources, transfers
+from jaxscope.model.run import Run
+from jaxscope.model.transfers import Transfer
+from jaxscope.schema.findings import Fix, extended
+from jaxscope.schema.keys import Frame
+
+_CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
+Functions = Collection[tuple[str, str]]  # (file, qualified name) of each
+
+
+def with_obstacles(run: Run, fix: Fix, reading: Functions, indexing: Functions) -> Fix:
+    """Return ``fix``, extended by what has to be changed before jit can trace these functions.
+
+    Args:
+      fix: advice; other advice than to jit is returned as it is.
+      reading: functions that may read the value of an array.
+      indexing: functions that may index with a condition.
+    """
+    if fix.kind != "jit":
+        return fix
+    read = _read(run, reading)
+    if read is not None:
+        line = sources.line(run, read.source) if read.source is not None else ""
+        if read.kind == "bool" or _CONDITION.search(line):
+            return extended(fix, "fix-reads-value", line=read.source, expression=read.text) or fix
+        return extended(fix, "fix-returns-value", line=read.source, expression=read.text) or fix
+    masked = _masked(run, indexing)
+    if masked is not None:
+        return extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
+    return fix
+
+
+def _read(run: Run, functions: Functions) -> Transfer | None:
+    """Return a copy to the host that one of ``functions`` makes because Python needs the value (``if x > 0``,
+    ``float(x)``); None if there is none."""
+    for t in transfers.transfers(run):
+        at = t.source
+        if t.direction == transfers.TO_HOST and at is not None and (at.file, at.function) in functions:
+            text = sources.line(run, at)
+            if t.text and text and _needs_the_value(t.kind, text):
+                return t
+    return None
+
+
+def _needs_the_value(kind: str, line: str) -> bool:
+    """Return whether ``line``, a line of source, needs the value of the array that it copied to the host.
+    ``kind`` is the kind of the copy (``bool``, ``float``, ...)."""
+    if kind == "bool":
+        return _CONDITION.search(line) is not None
+    # A library may only check the value, and skips the check under jit.
+    return kind in ("float", "int", "item") and f"{kind}(" in line
+
+
+def _masked(run: Run, functions: Functions) -> tuple[Frame, str] | None:
+    """Return the first place at which one of ``functions`` indexes an array with a condition, and the
+    condition as source; None if there is none."""
+    for file, function in functions:
+        found = masks.index_with_mask(sources.of(run)(file), function)
+        if found is not None:
+            return Frame(file, found[0], function), found[1]
+    return None

@@ -1,0 +1,27 @@
+# Mended: a jitted function makes a child, and jnp.where chooses who is fitter
+# applies: fix-jit-iteration, fix-jit-step, fix-jit-step-function, fix-scan-loop
+# may: JX133 note
+import jax
+import jax.numpy as jnp
+
+
+def tournament(key, population, fitness):
+    a, b = jax.random.randint(key, (2,), 0, len(population))
+    return jnp.where(fitness[a] > fitness[b], population[a], population[b])
+
+
+@jax.jit
+def child(key, population, fitness):
+    first, second, mask, noise = jax.random.split(key, 4)
+    one, other = tournament(first, population, fitness), tournament(second, population, fitness)
+    mixed = jnp.where(jax.random.bernoulli(mask, 0.5, one.shape), one, other)
+    return mixed + 0.1 * jax.random.normal(noise, mixed.shape)
+
+
+key = jax.random.key(0)
+population = jax.random.normal(key, (40, 8))
+for _ in range(12):
+    fitness = -jnp.sum(population**2, axis=1)
+    key, sub = jax.random.split(key)
+    population = jnp.stack([child(k, population, fitness) for k in jax.random.split(sub, 40)])
+print(fitness.max())
