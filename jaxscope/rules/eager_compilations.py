@@ -626,7 +626,9 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         if written := line_names.attributes_set(text, function):
             words = message("fix-jit-part-of-method", function=name, how=how, names=Names(written, LINES))
         fix = Fix(words, "jit", {"function": name})
-    return jit_obstacles.with_obstacles(run, fix, called, called)
+    around = loop_around(text, iteration.line)
+    loop = (iteration.file, *around) if around is not None and function is None else None
+    return jit_obstacles.with_obstacles(run, fix, called, called, loop)
 
 
 def _of_callback(run: Run, callback: Callback, avoidable: Sequence[Avoidable]) -> Finding:

@@ -17,36 +17,44 @@ _CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
 Functions = Collection[tuple[str, str]]  # (file, qualified name) of each
 
 
-def with_obstacles(run: Run, fix: Fix, reading: Functions, indexing: Functions) -> Fix:
+def with_obstacles(
+    run: Run, fix: Fix, reading: Functions, indexing: Functions, loop: tuple[str, int, int] | None = None
+) -> Fix:
     """Return ``fix``, extended by what has to be changed before jit can trace these functions.
 
     Args:
       fix: advice; other advice than to jit is returned as it is.
       reading: functions that may read the value of an array.
       indexing: functions that may index with a condition.
+      loop: (file, first line, last line) of a loop whose iterations are to be jitted; None: there is none.
+        Values that it reads to decide something matter; others can be read after the jitted function.
     """
     if fix.kind != "jit":
         return fix
-    read = _read(run, reading)
+    read = _read(run, reading, loop)
     if read is not None:
         line = sources.line(run, read.source) if read.source is not None else ""
+        expression = read.text or line.strip().rstrip(":")  # the line has several such expressions
         if read.kind == "bool" or _CONDITION.search(line):
-            return extended(fix, "fix-reads-value", line=read.source, expression=read.text) or fix
-        return extended(fix, "fix-returns-value", line=read.source, expression=read.text) or fix
+            return extended(fix, "fix-reads-value", line=read.source, expression=expression) or fix
+        return extended(fix, "fix-returns-value", line=read.source, expression=expression) or fix
     masked = _masked(run, indexing)
     if masked is not None:
         return extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
     return fix
 
 
-def _read(run: Run, functions: Functions) -> Transfer | None:
+def _read(run: Run, functions: Functions, loop: tuple[str, int, int] | None) -> Transfer | None:
     """Return a copy to the host that one of ``functions`` makes because Python needs the value (``if x > 0``,
-    ``float(x)``); None if there is none."""
+    ``float(x)``), or that the lines of ``loop`` make for a condition; None if there is none."""
     for t in transfers.transfers(run):
         at = t.source
-        if t.direction == transfers.TO_HOST and at is not None and (at.file, at.function) in functions:
+        if t.direction != transfers.TO_HOST or at is None:
+            continue
+        in_loop = loop is not None and at.file == loop[0] and loop[1] <= at.line <= loop[2]
+        if (at.file, at.function) in functions or (in_loop and t.kind == "bool"):
             text = sources.line(run, at)
-            if t.text and text and _needs_the_value(t.kind, text):
+            if text and _needs_the_value(t.kind, text):
                 return t
     return None
 

@@ -307,7 +307,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         elif name is not None:
             fix = Fix(message("fix-python-for-next", name=name), "batch", {"name": name})
     functions = {(at.file, at.function) for at, _ in loop.lines()} - {(loop.line.file, loop.line.function)}
-    fix = jit_obstacles.with_obstacles(run, fix, functions, functions)
+    lines_of_loop = loop.line.file, loop.line.line, loop.last
+    fix = jit_obstacles.with_obstacles(run, fix, functions, functions, lines_of_loop)
     return Finding(
         code=code,
         severity=WARNING if share >= much else NOTE,
