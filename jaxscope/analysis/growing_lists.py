@@ -47,6 +47,21 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
     return None
 
 
+def extends_itself(source: str | None, path: str | None) -> bool:
+    """Return whether the source computes a new value of the variable ``path`` from its old one, as in
+    ``x = jnp.append(x, value)``. True if the source is unknown."""
+    found = syntax(source)
+    if found is None or path is None:
+        return True
+    assigned = [n for n in ast.walk(found.tree) if isinstance(n, (ast.Assign, ast.AugAssign))]
+    return any(
+        isinstance(n, ast.AugAssign) or any(ast.unparse(part) == path for part in ast.walk(n.value))
+        for n in assigned
+        for target in (n.targets if isinstance(n, ast.Assign) else [n.target])
+        if ast.unparse(target) == path
+    )
+
+
 def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tuple[int, int] | None:
     """Return (line of the loop, line that appends) of a loop that calls a method which only adds to a list of
     its object: ``averager.add(params)`` for the ``path`` ``averager.snapshots``. The loop contains one of the

@@ -31,10 +31,12 @@ from jaxscope.model.run import Run
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.messages import Message
 
 CODE = "JX133"  # the rule that reports such lines
 UNROLLED = "JX202"  # the rule whose findings are about all compilations of a function
 OPERATIONS = "JX605"  # the rule that reports loops which run operations
+RESIZED_TOO = "resized-too"  # evidence about lines whose operations recompile with a function
 MOST_SIZES = 64  # number of array sizes that are compared with each other
 LEAST_HALVES = 3  # times that a size is half of the one before
 ALIKE = 3  # if so many operations were compiled for two sizes, the size is the cause
@@ -336,6 +338,9 @@ def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
         if finding.code in (CODE, OPERATIONS) or (finding.code == UNROLLED and finding.function is None):
             sources = (finding.source, *(e.source for e in finding.evidence))
             lines.update(line.place for line in sources if line is not None)
+        for e in finding.evidence:
+            if isinstance(e.text, Message) and e.text.slug == RESIZED_TOO and e.source is not None:
+                lines.add(e.source.place)
     parts: dict[tuple[bool, tuple[str, int] | None], list[Unadvised]] = {}
     for f in run.functions.values():
         if f.user and f.id not in unrolled:

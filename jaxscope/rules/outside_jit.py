@@ -248,7 +248,11 @@ def _one_size(run: Run, p: Payer) -> Fix:
     if joined is not None:
         words = message("fix-collect-in-list", name=joined.name, value=joined.value, joined=joined.joined)
         return Fix(words, "list", {"name": joined.name})
-    grown = next((g for g in lengthened(run) if made_at(g, p)), None)
+    text = sources.of(run)(p.line.file)
+    grown = next(
+        (g for g in lengthened(run) if made_at(g, p) and growing_lists.extends_itself(text, g.group.path)),
+        None,
+    )
     if grown is None:
         return _where_for_mask(run, p) or Fix(message("fix-one-size-or-numpy"), "pad")
     path = grown.group.path

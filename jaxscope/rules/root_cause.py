@@ -19,6 +19,7 @@ from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.model import causes, line_times, sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
+from jaxscope.rules import resized_operations
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
 from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
 from jaxscope.schema.keys import Frame, Key, same_line
@@ -274,6 +275,8 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
         kept = [f for f in kept if f.code not in OUTSIDE_JIT]
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, kept))
     kept = _of_one_class(run, kept)
+    before = _on_their_lines(f for f in run.functions.values() if eager(f))
+    kept = resized_operations.merged(run, kept, lambda c: _sizes(run, c, before.get(c.id)))
     kept = _with_time_to_run(run, _with_time_to_iterate(run, kept))
     # The function was passed a result that is not sharded as requested.
     for refused in [f for f in kept if f.code == "JX503"]:

@@ -27,6 +27,8 @@ TEMPLATES = {
         " what all functions receive"
     ),
     "also-recompiled": "; the same change also recompiled {names}",
+    "resized-too": "; {n} outside jit, at {lines}, recompiled for the same sizes: {seconds}",
+    "fix-sizes-of-operations": "{fix}. Pad the data before the operations outside jit, too",
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
     "eager-operations": "{n} eager operations",

@@ -1,0 +1,87 @@
+"""Merge operations outside jit that recompile for new sizes into the finding about a jitted function that
+recompiles for the same sizes: data of one size are the remedy for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+import msgspec
+
+from jaxscope.analysis.causes import SHAPES
+from jaxscope.analysis.rewrap_site import loops_around
+from jaxscope.model import causes, payers, sources
+from jaxscope.model.payers import Payer
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.schema.findings import Evidence, Finding, extended, slug_of
+from jaxscope.schema.messages import Count, Names, Seconds, message
+
+OF_SIZES = frozenset({"fix-one-size-or-numpy", "fix-final-length"})  # advice of JX133 about changing sizes
+LINES = 4  # lines that are named
+PART = 3  # at least one of so many recompiles of a line has a change of size that the function has
+LITTLE = 0.1  # share of the seconds of the function's finding below which the operations are not mentioned
+# Takes a recompile of an operation; returns its changes of sizes: (size before, size now).
+Sizes = Callable[[Compilation], set[tuple[int, int]]]
+
+
+def merged(run: Run, findings: Sequence[Finding], sizes: Sizes) -> list[Finding]:
+    """Return ``findings``, but merge those about operations outside jit (JX133) into a finding about a jitted
+    function (JX101) if one loop runs both, and if the recompiles of their lines have changes of size that the
+    function has, too."""
+    kept, left = list(findings), [p for p in payers.payers(run) if p.again]
+    for f in [f for f in findings if f.code == "JX101" and f.function in run.functions]:
+        resized = _resized(run, f.function or "")
+        changes = {pair for c in resized for pair in sizes(c)}
+        loops = _loops(run, resized)
+        beside = (p for p in left if not loops.isdisjoint(_loops(run, p.again)))
+        alike = [(p, again) for p in beside if (again := _alike(p, changes, sizes))]
+        seconds = sum(c.seconds for _, again in alike for c in again)
+        if not alike or seconds < LITTLE * (f.seconds or 0.0):
+            continue
+        left = [p for p in left if all(p is not other for other, _ in alike)]
+        alike.sort(key=lambda pair: -sum(c.seconds for c in pair[1]))
+        lines = [p.line for p, _ in alike]
+        words = message(
+            "resized-too",
+            n=Count(sum(len(again) for _, again in alike), "operation"),
+            lines=Names(tuple(lines), LINES, "lines"),
+            seconds=Seconds(seconds),
+        )
+        together = msgspec.structs.replace(
+            f,
+            title=message("passed-on", first=f.title, also=words),
+            evidence=[*f.evidence, *(Evidence(words, source=line) for line in lines)],
+            fix=extended(f.fix, "fix-sizes-of-operations"),
+            seconds=(f.seconds or 0.0) + seconds,
+        )
+        places = {line.place for line in lines}
+        kept = [together if g is f else g for g in kept if not _is_about(g, places)]
+    return kept
+
+
+def _resized(run: Run, function: str) -> list[Compilation]:
+    """Return the recompiles of the function with the id ``function`` because of another shape."""
+    again = causes.recompiles(run.functions[function], run)
+    return [c for c in again if causes.of(run, c)[0].kind in SHAPES]
+
+
+def _loops(run: Run, calls: Sequence[Compilation]) -> set[tuple[str, int]]:
+    """Return (file, first line) of the loops that ran ``calls``."""
+    text, lines = sources.of(run), {at for c in calls for at in c.lines}
+    return {(at.file, first) for at in lines for first, _ in loops_around(text(at.file), at.line)}
+
+
+def _alike(p: Payer, changes: Collection[tuple[int, int]], sizes: Sizes) -> list[Compilation]:
+    """Return the recompiles of the line ``p`` if a good part of them has one of these ``changes`` of sizes;
+    else an empty list. Of a line that runs for two arrays in turn, every other recompile has one."""
+    same = sum(not sizes(c).isdisjoint(changes) for c in p.again)
+    return p.again if PART * same >= len(p.again) and same else []
+
+
+def _is_about(f: Finding, places: Collection[tuple[str, int]]) -> bool:
+    """Return whether ``f`` is a finding about operations of changing sizes on some of ``places``, (file,
+    line), alone."""
+    if f.code != payers.CODE or slug_of(f) not in OF_SIZES or f.source is None:
+        return False
+    lines = {at.place for at in (f.source, *(e.source for e in f.evidence)) if at is not None}
+    return lines <= set(places)
