@@ -29,6 +29,7 @@ MAX_DIGITS = 18
 HOST = 5  # the memory space of a TPU's host
 BUFFER = 512  # the size of a TPU's buffer is a multiple of it, in bytes
 ADDRESS = 8  # bytes of one address in the buffer of a tuple
+TPU_ADDRESS = 4  # the same on a TPU
 MAX_TILES = 8
 
 
@@ -179,7 +180,8 @@ def device_bytes(shape: Shape | None) -> int | None:
     if shape is None or isinstance(shape, Array):
         return None if shape is None else 0 if shape.space == HOST else shape.allocated_bytes
     tiled = any(isinstance(member, Array) and member.tiles for member in shape)
-    addresses = _buffer(ADDRESS * len(shape)) if tiled else ADDRESS * len(shape)
+    # v2 and v3 round up to 1,024 bytes, v5p, v6e and tpu7x only to 32. The text does not say which it is.
+    addresses = _buffer(TPU_ADDRESS * len(shape)) if tiled else ADDRESS * len(shape)
     return total([*(device_bytes(member) for member in shape), addresses])
 
 
