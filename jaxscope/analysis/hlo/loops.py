@@ -1,11 +1,11 @@
 """Find the trip counts of while loops: printed by the backend, or computed from the induction variable.
 
-CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. If no count is printed,
-three parts of the loop are read: the condition, ``compare(element i, bound)``; what the body adds,
-``element i + step``; and the initial value of element i when the loop is entered. "Element i" is member i of
-the tuple that the loop carries from iteration to iteration. Values are followed through copies, bitcasts,
-conversions, tuples, fusions and calls. The initial value is also followed into outer loops that do not change
-the element.
+CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. If no count is printed, or
+if it is wrong because the counter has no sign and becomes smaller, three parts of the loop are read: the
+condition, ``compare(element i, bound)``; what the body adds, ``element i + step``; and the initial value of
+element i when the loop is entered. "Element i" is member i of the tuple that the loop carries from iteration
+to iteration. Values are followed through copies, bitcasts, conversions, tuples, fusions and calls. The initial
+value is also followed into outer loops that do not change the element.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from jaxscope.analysis.hlo import shapes
 from jaxscope.analysis.hlo.calls import CallGraph, Trips, names
 from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operand_text, operands
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
+_TYPE = re.compile(r"([su])(8|16|32|64)\[\]")
 _INTEGER = re.compile(r"-?[0-9]{1,18}\Z")
 _PASSES = frozenset({"copy", "bitcast", "convert", "reshape", "optimization-barrier", "broadcast"})
 MAX_DEPTH = 60
@@ -122,7 +124,7 @@ def trip_count(
     member is ``printed`` if the backend printed the count, or ``inferred`` if it was computed from the loop's
     condition and body. Both are None if the count is unknown."""
     printed = printed_count(loop)
-    if printed is not None:
+    if printed is not None and not _unsigned_goes_down(loop):
         return printed, "printed"
     calls = {c.key: c.callee for c in graph.of(caller, loop)}
     condition, body = calls.get("condition"), calls.get("body")
@@ -141,8 +143,12 @@ def trip_count(
     start = reading.initial(caller, loop, left.member)
     if bound is None or step is None or start is None:
         return None, None
-    count = iterations(start.value + left.offset, bound.value, step, direction)
-    return count, None if count is None else "inferred"
+    first, limits = start.value + left.offset, _limits(loop, left.member)
+    step = _signed(step, limits)
+    count = iterations(first, bound.value, step, direction)
+    if count is None or (limits is not None and not limits[0] <= first + count * step <= limits[1]):
+        return None, None  # it goes around the end of its type
+    return count, "inferred"
 
 
 def printed_count(loop: Instruction) -> int | None:
@@ -152,6 +158,37 @@ def printed_count(loop: Instruction) -> int | None:
     if isinstance(count, str):
         return number(count, 18)
     return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+
+
+def _unsigned_goes_down(loop: Instruction) -> bool:
+    """Return whether the counter of a loop has no sign and becomes smaller. Its step is then printed as a
+    large number (4294967295 for -1), and XLA prints a wrong trip count: 1 for ``while i > 0`` from 9."""
+    config = backend_config(loop.tail)
+    known, variable = config.get("known_init_step"), config.get("known_induction_variable")
+    if not isinstance(known, dict) or not isinstance(variable, dict):
+        return False
+    step, place = number(str(known.get("step")), 20), number(str(variable.get("tuple_index", "0")))
+    limits = _limits(loop, place if place is not None else -1)
+    return limits is not None and step is not None and _signed(step, limits) != step
+
+
+def _limits(loop: Instruction, member: int) -> tuple[int, int] | None:
+    """Return the smallest and the largest value of the type of an element that the loop carries; None: it is
+    no integer or its type is unknown. ``member`` is the number of the element, -1: the loop carries no
+    tuple."""
+    kinds = shapes.members(loop.shape)
+    found = _TYPE.match(kinds[max(0, member)]) if member < len(kinds) else None
+    if found is None:
+        return None
+    bits = int(found[2])
+    return (0, 2**bits - 1) if found[1] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _signed(step: int, limits: tuple[int, int] | None) -> int:
+    """Return what a loop adds to a counter with these limits: -1 for 4294967295 without sign."""
+    if limits is None or limits[0] < 0 or not limits[1] // 2 < step <= limits[1]:
+        return step
+    return step - limits[1] - 1
 
 
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "EQ"}

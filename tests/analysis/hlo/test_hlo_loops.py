@@ -164,3 +164,40 @@ ENTRY %e (r: f32[]) -> f32[] {
 def test_iterations_never_loops_itself(start, bound, step):
     count = loops.iterations(start, bound, step, "LT")
     assert count is None or count >= 0
+
+
+def typed(kind, printed="", **settings):
+    """The loop with a counter of this type; ``printed`` is what XLA says about it."""
+    text = loop(**settings).replace("s32[]", f"{kind}[]")
+    return text.replace("body=%body\n", f"body=%body, backend_config={{{printed}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "bound", "step", "direction", "count"),
+    [
+        ("u32", 9, 0, 4294967295, "GT", 9),  # XLA writes i - 1 so
+        ("u8", 200, 3, 254, "GE", 99),
+        ("u32", 9, 0, 4294967295, "GE", None),  # it goes around zero
+        ("u32", 5, 8, 4294967295, "LT", None),
+        ("u8", 0, 254, 3, "LT", 85),
+        ("u8", 1, 254, 4, "LT", None),  # 253 and 4 are 1
+        ("s8", 100, -100, -9, "GE", 23),
+        ("s8", 100, -125, -9, "GE", None),
+        ("s64", 0, 4294967296, 4294967295, "LT", 2),
+    ],
+)
+def test_a_counter_stays_within_its_type(kind, start, bound, step, direction, count):
+    text = typed(kind, start=start, bound=bound, step=step, direction=direction)
+    assert [w.trip_count for w in analyze(text).loops] == [count]
+
+
+def test_a_count_printed_for_an_unsigned_counter_that_goes_down_is_not_believed():
+    """XLA of JAX 0.10 and 0.12 prints 1, and the program iterates nine times."""
+    said = (
+        '"known_induction_variable":{"tuple_index":"0"},"known_init_step":{"init":"9","step":"4294967295"},'
+        '"known_trip_count":{"n":"1"}'
+    )
+    down = {"start": 9, "bound": 0, "step": 4294967295, "direction": "GT"}
+    found = analyze(typed("u32", said, **down)).loops
+    assert [(w.trip_count, w.how) for w in found] == [(9, "inferred")]
+    assert analyze(typed("s64", said, **down)).loops[0].how == "printed"
