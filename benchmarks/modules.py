@@ -26,13 +26,21 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-from modules_binary import ALIAS_KINDS, Group, Instruction, Module, positions, shape_bytes  # noqa: E402
+from modules_binary import (  # noqa: E402
+    ALIAS_KINDS,
+    Computation,
+    Group,
+    Instruction,
+    Module,
+    positions,
+    shape_bytes,
+)
 from modules_runs import Runs  # noqa: E402
 
 from jaxscope.analysis.hlo import program as texts  # noqa: E402
@@ -45,13 +53,21 @@ KINDS = (
 )
 STARTS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 PASSES = ("bitcast", "copy", "reshape", "convert", "transpose", "get-tuple-element")
-COLLECTIVE = ("kind", "bytes", "operand bytes", "executions", "groups", "size", "devices", "async")
-FUSION = ("kind", "bytes in", "bytes out", "executions")
+COLLECTIVE = (
+    *("kind", "bytes", "operand bytes", "executions"),
+    *("groups", "size", "devices", "async", "branches"),
+)
+FUSION = ("kind", "bytes in", "bytes out", "operations", "executions")
+SHARED = "(several callers)"
 LOOP = ("name", "trip count", "executions")
 # OpSharding.Type -> the word that XLA prints.
 OTHER = 3
 SHARDINGS = {0: "replicated", 1: "maximal", 2: "tuple", 4: "manual"}
 MESSAGE = 300
+TABLE = (
+    "bytes of results: the table of their addresses, of 4 bytes each, is rounded up to 32 bytes on v5p, v6e and"
+    " tpu7x and to 512 on v5e, which jaxscope assumes, as no text says so"
+)
 Mesh = Sequence[tuple[str, int]]
 Row = tuple[Any, ...]
 Rows = tuple[tuple[str, ...], list[Row]]
@@ -91,10 +107,8 @@ def along_axes(members: frozenset[frozenset[int]], mesh: Mesh) -> bool:
     The sizes of the axes are powers of two."""
     parts = [f"{name}:({2**n})2" for name, size in mesh for n in range(size.bit_length() - 1)]
     tried = product((False, True), repeat=len(parts))
-    return any(
-        devices_along([p for p, use in zip(parts, chosen, strict=True) if use], mesh) == members
-        for chosen in tried
-    )
+    chosen = ([p for p, use in zip(parts, uses, strict=True) if use] for uses in tried)
+    return any(devices_along(axes, mesh) == members for axes in chosen)
 
 
 def changed_axes(pairs: Iterable[Group], mesh: Mesh) -> list[str]:
@@ -113,7 +127,10 @@ def true_devices(collective: Instruction, mesh: Mesh) -> Row:
         return None, None, " ".join(changed_axes(members, mesh)) if mesh else "no mesh"
     sizes = {len(m) for m in members}
     size = sizes.pop() if len(sizes) == 1 else None
-    sets = frozenset(frozenset(m) for m in members)
+    # A module for several slices has the devices of one slice; the others do the same.
+    here = collective.computation.module.partitions * collective.computation.module.replicas
+    slices = max(1, math.prod(size for _, size in mesh) // here)
+    sets = frozenset(frozenset(n * here + i for i in m) for m in members for n in range(slices))
     if not mesh:
         return len(members), size, "no mesh"
     return len(members), size, spelled(sets) if along_axes(sets, mesh) else "not along axes"
@@ -173,13 +190,43 @@ def result_bytes(collective: Instruction) -> int:
     return shape_bytes(collective.shape)
 
 
+def true_branches(computation: Computation) -> Row:
+    """Return the branches of conditionals that contain a computation, from the outermost: ``conditional 0 of
+    2``. At the end stands SHARED if not all callers are in the same branches."""
+    paths: set[Row] = set()
+    for call in computation.module.callers.get(computation, ()):
+        around = true_branches(call.computation)
+        if call.opcode == "conditional":
+            places = [n for n, called in enumerate(call.called) if called is computation]
+            paths |= {(*around, f"{call.name} {place} of {len(call.called)}") for place in places}
+        else:
+            paths.add(around)
+    levels = list(zip(*paths, strict=False))
+    same = [len(set(level)) == 1 for level in levels]
+    common = tuple(level[0] for level in levels[: [*same, False].index(False)])
+    return (*common, SHARED) if len(paths) > 1 else common
+
+
+def said_branches(collective: Any) -> Row:
+    """Return what ``true_branches`` does, as jaxscope has read it from the text."""
+    names = [(b.conditional.rpartition("/")[2], b) for b in collective.branches]
+    return tuple(f"{name} {b.number} of {b.of}" if name else SHARED for name, b in names)
+
+
+def operations(body: Computation) -> int:
+    """Return the number of operations of a fusion, with those in fusions inside."""
+    inside = [called for i in body.instructions if i.opcode == "fusion" for called in i.called]
+    own = sum(i.opcode not in ("parameter", "fusion") for i in body.instructions)
+    return own + sum(map(operations, inside))
+
+
 def true_collectives(module: Module, runs: Runs, mesh: Mesh) -> Rows:
     rows: list[Row] = []
     for collective in module.all(*STARTS):
         kind, computation = STARTS[collective.opcode], collective.computation
-        if kind in ("send", "recv") and collective.raw["is_host_transfer"]:
-            if not any("megascale" in key for key in collective.attributes):
-                continue  # an exchange with the host
+        between_slices = any("megascale" in key for key in collective.attributes)
+        if kind in ("send", "recv") and collective.raw["is_host_transfer"] and not between_slices:
+            continue  # an exchange with the host
         role = role_in_chain(collective) if computation in module.fused else None
         if role in ("middle", "done"):
             continue  # the chain was counted at its start
@@ -195,7 +242,8 @@ def true_collectives(module: Module, runs: Runs, mesh: Mesh) -> Rows:
         )
         operands = sum(shape_bytes(operand.shape) for operand in collective.operands)
         count = runs.executions.get(computation, 0)
-        rows.append((kind, size, operands, count, *true_devices(collective, mesh), paired))
+        devices = true_devices(collective, mesh)
+        rows.append((kind, size, operands, count, *devices, paired, true_branches(computation)))
     return COLLECTIVE, rows
 
 
@@ -211,7 +259,7 @@ def true_fusions(module: Module, runs: Runs) -> tuple[Rows, Rows]:
         body = fusion.called[0]
         given = sum(shape_bytes(i.shape) for i in body.instructions if i.opcode == "parameter")
         count = runs.executions.get(fusion.computation, 0)
-        outer.append((kind, given, shape_bytes(fusion.shape), count))
+        outer.append((kind, given, shape_bytes(fusion.shape), operations(body), count))
     return (FUSION, outer), (("kind",), inner)
 
 
@@ -281,6 +329,7 @@ def truth(module: Module, facts: dict[str, Any]) -> dict[str, Rows | object]:
         "bytes of results": facts["output"],
         "bytes of aliased results": facts["alias"],
         "replicas and partitions": (module.replicas, module.partitions),
+        "scheduled": module.raw["schedule"] != b"",
         "problems": [],
     }
 
@@ -295,11 +344,20 @@ def said(text: str, facts: dict[str, Any]) -> dict[str, Rows | object]:
         "collectives": (
             COLLECTIVE,
             [
-                (c.kind, c.bytes, c.operand_bytes, c.executions, *said_devices(c, mesh), c.is_async)
+                (
+                    *(c.kind, c.bytes, c.operand_bytes, c.executions),
+                    *(*said_devices(c, mesh), c.is_async, said_branches(c)),
+                )
                 for c in found.collectives
             ],
         ),
-        "fusions": (FUSION, [(f.kind, f.bytes_in, f.bytes_out, f.executions) for f in found.fusions.each]),
+        "fusions": (
+            FUSION,
+            [
+                (f.kind, f.bytes_in, f.bytes_out, sum(f.ops.values()), f.executions)
+                for f in found.fusions.each
+            ],
+        ),
         "nested fusions": (
             ("kind",),
             [(kind,) for kind, n in found.fusions.nested_by_kind.items() for _ in range(n)],
@@ -321,6 +379,7 @@ def said(text: str, facts: dict[str, Any]) -> dict[str, Rows | object]:
         "bytes of results": memory.output_bytes,
         "bytes of aliased results": memory.alias_bytes,
         "replicas and partitions": (found.replica_count, found.num_partitions),
+        "scheduled": found.scheduled,
         "problems": [problem.text for problem in found.problems],
     }
 
@@ -338,7 +397,11 @@ def compare(text: str, binary: bytes, facts: dict[str, Any]) -> Compared:
         if isinstance(expected, tuple) and isinstance(expected[0], tuple):
             result.counts[what] = len(expected[1])
             _compare_rows(what, given, expected, result)
-        elif given != expected:
+        elif given == expected:
+            continue
+        elif what == "bytes of results" and given is not None and given - expected == _table(module):
+            result.not_compared.append(f"{given - expected} {TABLE}")
+        else:
             line = f"{what}: jaxscope {given}, truth {expected}"
             (result.differs if given is not None else result.unknown).append(line)
     if any(row[0] in ("send", "recv") for row in true["collectives"][1]):
@@ -346,6 +409,12 @@ def compare(text: str, binary: bytes, facts: dict[str, Any]) -> Compared:
             "devices of sends between slices: the binary form has no field for them, only libtpu's text"
         )
     return result
+
+
+def _table(module: Module) -> int:
+    """Return the bytes between the two sizes of the table of results."""
+    bytes_of_table = 4 * len(module.entry.root.shape["tuple_shapes"])
+    return -(-bytes_of_table // 512) * 512 - -(-bytes_of_table // 32) * 32
 
 
 def _compare_rows(what: str, given: Rows, expected: Rows, result: Compared) -> None:
@@ -358,10 +427,9 @@ def _compare_rows(what: str, given: Rows, expected: Rows, result: Compared) -> N
         if fits:
             extra.remove(row)
             missing.remove(fits[0])
-            opened = [
-                f"{name} {b}" for name, a, b in zip(fields, row, fits[0], strict=True) if a is None and b is not None
-            ]
-            result.unknown.append(f"{what}: {row[0]}: {', '.join(opened)}")
+            pairs = zip(fields, row, fits[0], strict=True)
+            left_open = [f"{name} {b}" for name, a, b in pairs if a is None and b is not None]
+            result.unknown.append(f"{what}: {row[0]}: {', '.join(left_open)}")
     for who, rows in (("only jaxscope", extra), ("only the truth", missing)):
         for row in rows:
             pairs = ", ".join(f"{name} {value}" for name, value in zip(fields, row, strict=True))
@@ -446,9 +514,7 @@ def programs() -> list[str]:
     """Return the names of the programs, in the order of their file."""
     lines = PROGRAMS.read_text().splitlines()
     return [
-        line.removeprefix("def ").partition("(")[0]
-        for mark, line in zip(lines, lines[1:], strict=False)
-        if mark == "@program"
+        line.removeprefix("def ").partition("(")[0] for mark, line in pairwise(lines) if mark == "@program"
     ]
 
 

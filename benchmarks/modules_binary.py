@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
 
-# Message -> number of a field -> (its name, its type). The types: int; text; bytes; the name of a message. A
-# star stands for repeated fields.
+# Message -> number of a field -> (its name, its type). The types: int; text; bytes, also for numbers of a fixed
+# size; the name of a message. A star stands for repeated fields.
 FIELDS: dict[str, dict[int, tuple[str, str]]] = {
     "HloModuleProto": {
         1: ("name", "text"),
         3: ("computations", "HloComputationProto*"),
         6: ("entry_computation_id", "int"),
+        7: ("schedule", "bytes"),
         8: ("input_output_alias", "HloInputOutputAliasProto"),
         15: ("device_assignment", "DeviceAssignmentProto"),
         18: ("buffer_donor", "HloBufferDonorProto"),
@@ -80,7 +82,11 @@ FIELDS: dict[str, dict[int, tuple[str, str]]] = {
         5: ("s64s", "int*"),
         6: ("u32s", "int*"),
         7: ("u64s", "int*"),
+        8: ("f32s", "bytes"),
+        9: ("f64s", "bytes"),
         15: ("s8s", "bytes"),
+        16: ("u16s", "bytes"),
+        17: ("s16s", "bytes"),
     },
     "HloInputOutputAliasProto": {1: ("entries", "AliasEntryProto*")},
     "AliasEntryProto": {
@@ -127,6 +133,12 @@ BITS = {
 }
 SIGNED = {2: 8, 3: 16, 4: 32, 5: 64}
 INTEGERS = {1: 1, **SIGNED, 6: 8, 7: 16, 8: 32, 9: 64}
+# The field of a literal that has numbers of a fixed size, and how ``struct`` spells one.
+FIXED = {
+    **{2: ("s8s", "b"), 3: ("s16s", "h"), 6: ("u8s", "B"), 7: ("u16s", "H")},
+    **{11: ("f32s", "f"), 12: ("f64s", "d")},
+}
+VARIABLE = {1: "preds", 4: "s32s", 5: "s64s", 8: "u32s", 9: "u64s"}
 TUPLE = 13
 ALIAS_KINDS = {1: "may-alias", 2: "must-alias"}
 Message = dict[str, Any]
@@ -210,9 +222,10 @@ def shape_bytes(shape: Message) -> int:
     return -(-math.prod(shape["dimensions"]) * bits // 8)
 
 
-def is_integer(shape: Message) -> bool:
-    """Return whether ``shape`` is one integer or truth value."""
-    return shape["element_type"] in INTEGERS and math.prod(shape["dimensions"]) == 1
+def is_number(shape: Message) -> bool:
+    """Return whether ``shape`` is one number or truth value."""
+    kind = shape["element_type"]
+    return (kind in FIXED or kind in VARIABLE) and math.prod(shape["dimensions"]) == 1
 
 
 @dataclass(eq=False)
@@ -254,15 +267,15 @@ class Instruction:
         return {entry["key"]: entry["value"] for entry in given["map"]} if given else {}
 
     @cached_property
-    def constant(self) -> int | None:
-        """The value of a constant that is one integer or truth value."""
+    def constant(self) -> int | float | None:
+        """The value of a constant that is one number or truth value."""
         literal, kind = self.raw["literal"], self.shape["element_type"]
-        if literal is None or not is_integer(self.shape):
+        if literal is None or not is_number(self.shape):
             return None
-        if kind in (2, 6):
-            return int.from_bytes(literal["s8s"] or literal["u8s"], "little", signed=kind == 2)
-        names = {1: "preds", 4: "s32s", 5: "s64s", 8: "u32s", 9: "u64s"}
-        values = literal[names[kind]] if kind in names else []
+        if kind in FIXED:
+            name, letter = FIXED[kind]
+            return struct.unpack(f"<{letter}", literal[name])[0] if literal[name] else None
+        values = literal[VARIABLE[kind]]
         return values[0] if values else None
 
 
@@ -306,9 +319,7 @@ class Module:
     def __init__(self, data: bytes, positions: int = 1) -> None:
         self.raw = decode("HloModuleProto", data)
         self.computations = {c["id"]: Computation(c, self) for c in self.raw["computations"]}
-        self.instructions = {
-            i.raw["id"]: i for c in self.computations.values() for i in c.instructions
-        }
+        self.instructions = {i.raw["id"]: i for c in self.computations.values() for i in c.instructions}
         self.entry = self.computations[self.raw["entry_computation_id"]]
         assigned = self.raw["device_assignment"] or {}
         self.replicas = assigned.get("replica_count") or 1
@@ -350,6 +361,16 @@ class Module:
             if computation not in found:
                 found.add(computation)
                 waiting += [c for i in computation.instructions if i.opcode in CALLS for c in i.called]
+        return found
+
+    @cached_property
+    def callers(self) -> dict[Computation, list[Instruction]]:
+        """The instructions that call each computation."""
+        found: dict[Computation, list[Instruction]] = {}
+        for computation in self.running:
+            for instruction in computation.instructions:
+                for called in instruction.called if instruction.opcode in CALLS else ():
+                    found.setdefault(called, []).append(instruction)
         return found
 
     def all(self, *opcodes: str) -> Iterator[Instruction]:

@@ -1,6 +1,6 @@
-"""Count how often each computation of a compiled module runs, by running its integers.
+"""Count how often each computation of a compiled module runs, by running its single numbers.
 
-``Runs`` starts at the entry computation and executes the instructions whose results are single integers or
+``Runs`` starts at the entry computation and executes the instructions whose results are single numbers or
 truth values, in the order of the module: a loop iterates as often as its condition says. Arrays are unknown,
 and so is what is computed from them. All branches of a conditional are run, because a count is an upper bound
 there. Where a condition is unknown, the loop's body is run once, and its counts are unknown.
@@ -9,13 +9,15 @@ there. Where a condition is unknown, the loop's body is run once, and its counts
 from __future__ import annotations
 
 import operator
+import struct
 from collections.abc import Callable
 from typing import Any
 
-from modules_binary import CALLS, INTEGERS, SIGNED, TUPLE, Computation, Instruction, Module, is_integer
+from modules_binary import CALLS, INTEGERS, SIGNED, TUPLE, Computation, Instruction, Module, is_number
 
 MAX_ITERATIONS = 100_000
-# A value is an integer, a list of values (a tuple), or None: unknown.
+FLOAT = 11  # PrimitiveType F32
+# A value is a number, a list of values (a tuple), or None: unknown.
 Value = Any
 COMPARE: dict[str, Callable[[int, int], bool]] = {
     "EQ": operator.eq,
@@ -36,13 +38,25 @@ ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "xor": operator.xor,
 }
 # These hand their first operand on.
-SAME = ("copy", "bitcast", "reshape", "broadcast", "convert", "optimization-barrier", "transpose", "copy-done")
+SAME = (
+    "copy",
+    "bitcast",
+    "reshape",
+    "broadcast",
+    "convert",
+    "optimization-barrier",
+    "transpose",
+    "copy-done",
+)
 
 
 def wrapped(value: Value, kind: int) -> Value:
-    """Return an integer as an element of the type ``kind`` holds it."""
-    if not isinstance(value, int) or kind not in INTEGERS:
+    """Return a number as an element of the type ``kind`` holds it."""
+    if kind == FLOAT and isinstance(value, (int, float)):
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    if not isinstance(value, (int, float)) or kind not in INTEGERS:
         return value
+    value = int(value)
     if kind == 1:
         return int(value != 0)
     bits = INTEGERS[kind]
@@ -76,12 +90,12 @@ class Runs:
         return values.get(computation.root)
 
     def _listed(self, computation: Computation) -> list[Instruction]:
-        """Return the instructions that call, and those whose results are integers or tuples."""
+        """Return the instructions that call, and those whose results are numbers or tuples."""
         if computation not in self._interesting:
             self._interesting[computation] = [
                 i
                 for i in computation.instructions
-                if i.opcode in CALLS or i.shape["element_type"] == TUPLE or is_integer(i.shape)
+                if i.opcode in CALLS or i.shape["element_type"] == TUPLE or is_number(i.shape)
             ]
         return self._interesting[computation]
 
@@ -102,7 +116,7 @@ class Runs:
             return [given[0], given[0], None]
         if i.opcode == "copy-done":
             return given[0][0] if isinstance(given[0], list) else None
-        if i.opcode in SAME and not is_integer(i.shape):
+        if i.opcode in SAME and not is_number(i.shape):
             return given[0] if i.shape["element_type"] == TUPLE else None
         return wrapped(_scalar(i, given), i.shape["element_type"])
 
@@ -149,7 +163,7 @@ class Runs:
 def _scalar(i: Instruction, given: list[Value]) -> Value:
     if i.opcode == "constant":
         return i.constant
-    if not given or None in given and i.opcode not in ("and", "or", "select"):
+    if not given or (None in given and i.opcode not in ("and", "or", "select")):
         return None
     if i.opcode in SAME:
         return given[0]

@@ -11,7 +11,6 @@ eight forced devices. Another target is a machine that need not exist here (``ja
 import argparse
 import json
 import os
-import sys
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +28,18 @@ from jax.sharding import PartitionSpec as P
 
 F32, BF16 = jnp.float32, jnp.bfloat16
 RING = [(i, (i + 1) % 8) for i in range(8)]
+# Options with which the GPU's compiler unrolls loops, peels them and moves their collectives.
+PIPELINED = {
+    "xla_gpu_enable_while_loop_unrolling": "WHILE_LOOP_UNROLLING_DOUBLE_BUFFER",
+    "xla_gpu_collective_permute_decomposer_threshold": 0,
+}
+if jax.__version_info__ < (0, 11):
+    PIPELINED |= {
+        "xla_gpu_enable_pipelined_p2p": True,
+        "xla_gpu_enable_pipelined_all_gather": True,
+        "xla_gpu_enable_pipelined_all_reduce": True,
+        "xla_gpu_experimental_pipeline_parallelism_opt_level": "PIPELINE_PARALLELISM_OPT_LEVEL_ENABLE",
+    }
 PROGRAMS = {}
 
 
@@ -40,15 +51,15 @@ class Case:
       function: the function under ``jax.jit``.
       arguments: the shapes of its arguments.
       mesh: the mesh of the program; None: it has none.
-      options: options of the compiler, by platform.
       x64: whether 64-bit types are enabled.
+      options: options of the compiler, by platform.
     """
 
     function: object
     arguments: tuple
     mesh: Mesh | None = None
-    options: dict = field(default_factory=dict)
     x64: bool = False
+    options: dict = field(default_factory=dict)
 
 
 def program(build):
@@ -229,9 +240,7 @@ def groups_of_indices(devices):
         out = jnp.zeros((), F32)
         for number, groups in enumerate((near, far, crossed, ends)):
             out += lax.all_gather(jnp.sin(x + number), "data", axis_index_groups=groups).max()
-            out += lax.psum_scatter(
-                jnp.cos(x + number), "data", axis_index_groups=groups, tiled=True
-            ).sum()
+            out += lax.psum_scatter(jnp.cos(x + number), "data", axis_index_groups=groups, tiled=True).sum()
         return out[None]
 
     return on_rows(devices, body)
@@ -257,9 +266,7 @@ def partly_manual(devices):
         return lax.psum(jnp.tanh(x @ w), "a") @ w.T
 
     function = jax.shard_map(body, mesh=mesh, in_specs=(P("a"), P()), out_specs=P(), axis_names={"a"})
-    return Case(
-        jax.jit(function), (array(mesh, (8, 64), "a", "b"), array(mesh, (64, 64), "b", "c")), mesh
-    )
+    return Case(jax.jit(function), (array(mesh, (8, 64), "a", "b"), array(mesh, (64, 64), "b", "c")), mesh)
 
 
 @program
@@ -395,23 +402,27 @@ def ragged_exchange(devices):
 
 @program
 def windowed_products(devices):
-    """Products whose gather and scatter the partitioner turns into loops of permutes."""
+    """Layers whose weights are split along the dimension that is summed over: the TPU's partitioner turns the
+    gather of a weight and its product into a loop of permutes and smaller products."""
     mesh = grid(devices, data=8)
 
-    def function(x, up, down):
-        h = jnp.tanh(x @ up)
-        return lax.with_sharding_constraint(h @ down, NamedSharding(mesh, P("data")))
+    def loss(weights, x):
+        @jax.checkpoint
+        def layer(x, w):
+            return x + jnp.tanh(x @ w["up"]) @ w["down"], None
 
-    shapes = (
-        array(mesh, (256, 512), "data", dtype=BF16),
-        array(mesh, (512, 1024), None, "data", dtype=BF16),
-        array(mesh, (1024, 512), "data", dtype=BF16),
-    )
-    options = {
-        "tpu": {"xla_jf_spmd_threshold_for_windowed_einsum_mib": "0"},
-        "cuda": {"xla_gpu_threshold_for_windowed_einsum_mib": "0"},
+        return jnp.mean(lax.scan(layer, x, weights)[0].astype(F32) ** 2)
+
+    def step(weights, x):
+        return jax.tree.map(lambda w, g: w - 0.1 * g, weights, jax.grad(loss)(weights, x))
+
+    weights = {
+        "up": array(mesh, (2, 1024, 4096), None, "data", dtype=BF16),
+        "down": array(mesh, (2, 4096, 1024), None, "data", dtype=BF16),
     }
-    return Case(jax.jit(function), shapes, mesh, options)
+    same = jax.tree.map(lambda w: w.sharding, weights)
+    x = array(mesh, (16, 512, 1024), "data", dtype=BF16)
+    return Case(jax.jit(step, donate_argnums=0, out_shardings=same), (weights, x), mesh)
 
 
 @program
@@ -437,7 +448,10 @@ def eight_bit_products(devices):
         return product.astype(jnp.float8_e5m2), jnp.max(jnp.abs(product))
 
     eight = jnp.float8_e4m3fn
-    shapes = array(mesh, (64, 128), "data", "model", dtype=eight), array(mesh, (128, 64), "model", dtype=eight)
+    shapes = (
+        array(mesh, (64, 128), "data", "model", dtype=eight),
+        array(mesh, (128, 64), "model", dtype=eight),
+    )
     return Case(jax.jit(function), (*shapes, array(mesh, ())), mesh)
 
 
@@ -449,7 +463,9 @@ def convolutions(devices):
     def loss(filters, images):
         for w in filters:
             images = jax.nn.relu(
-                lax.conv_general_dilated(images, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+                lax.conv_general_dilated(
+                    images, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+                )
             )
         return jnp.mean(images**2)
 
@@ -700,6 +716,165 @@ def one_array(devices):
     one = jax.sharding.SingleDeviceSharding(devices[0])
     shape = jax.ShapeDtypeStruct((33, 65), F32, sharding=one)
     return Case(jax.jit(lambda x: x * 2 + jnp.roll(x, 1), donate_argnums=0), (shape,))
+
+
+@program
+def counters(devices):
+    """Counters of several types and directions; one goes around the end of its type."""
+
+    def body(x):
+        def loop(start, more, change, x):
+            return lax.while_loop(lambda c: more(c[0]), lambda c: (change(c[0]), lax.psum(c[1] * 2, "data")), (start, x))[1]  # fmt: skip
+
+        x = loop(jnp.uint32(9), lambda i: i > 0, lambda i: i - 1, x)
+        x = loop(jnp.uint8(5), lambda i: i < 8, lambda i: i - 1, x)
+        x = loop(jnp.int16(-7), lambda i: i < 7, lambda i: i + 3, x)
+        x = loop(jnp.int8(100), lambda i: i >= -100, lambda i: i - 9, x)
+        x = loop(jnp.int32(3), lambda i: i * 2 < 40, lambda i: i + 5, x)
+        x = loop(jnp.int32(3), lambda i: i <= 49, lambda i: (i + 5) - 1, x)
+        return loop(jnp.float32(0), lambda i: i < 2.5, lambda i: i + 1, x)
+
+    return on_rows(devices, body)
+
+
+@program
+def carried_bounds(devices):
+    """Bounds that are carried along: constants, arguments, and one that changes."""
+    mesh = grid(devices, data=8)
+
+    def body(x, n):
+        def until(bound, change, x):
+            return lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + 1, change(c[1]), lax.pmax(c[2] + 1, "data")), (jnp.int32(0), bound, x))[2]  # fmt: skip
+
+        x = until(jnp.int32(6), lambda bound: bound, x)
+        x = until(jnp.int32(12), lambda bound: bound - 1, x)
+        x = until(n, lambda bound: bound, x)
+        x = lax.fori_loop(0, 4, lambda i, x: until(jnp.int32(3), lambda bound: bound, x), x)
+        x = lax.fori_loop(0, 4, lambda i, x: until(i + 2, lambda bound: bound, x), x)
+        return lax.scan(lambda x, _: (lax.psum(jnp.sin(x), "data"), None), x, None, length=10, unroll=4)[0]
+
+    function = jax.jit(mapped(body, mesh, (P("data"), P()), P("data")))
+    return Case(function, (array(mesh, (64, 32), "data"), array(mesh, (), dtype=jnp.int32)), mesh)
+
+
+@program
+def conditions_that_communicate(devices):
+    def body(x):
+        def more(c):
+            return (lax.pmax(c[1].max(), "data") > 0.1) & (c[0] < 7)
+
+        def step(c):
+            one = lax.cond(c[0] % 2 == 0, lambda x: lax.psum(x, "data"), lambda x: x + 1, c[1])
+            return c[0] + 1, lax.fori_loop(0, 2, lambda i, x: lax.ppermute(jnp.sin(x), "data", RING), one)
+
+        return lax.while_loop(more, step, (jnp.int32(0), x))[1]
+
+    return on_rows(devices, body)
+
+
+@program
+def eigenvalues(devices):
+    """Algorithms of linear algebra, which on TPU are loops and conditionals."""
+    mesh = grid(devices, data=8)
+
+    def function(x):
+        symmetric = x + x.swapaxes(1, 2)
+        values, vectors = jnp.linalg.eigh(symmetric)
+        solved = jnp.linalg.solve(symmetric, vectors)
+        return values, solved, jnp.linalg.svd(x[0], compute_uv=False)
+
+    return Case(jax.jit(function), (array(mesh, (8, 16, 16), "data"),), mesh)
+
+
+@program
+def host_work(devices):
+    """A part of the work is done on the host, in a loop."""
+    from jax.experimental.compute_on import compute_on
+
+    if jax.__version_info__ >= (0, 11):
+        space = jax.typeof(jnp.zeros(())).memory_space
+        on_host = partial(compute_on, compute_type="device_host", out_memory_spaces=space)
+    else:
+        on_host = compute_on("device_host")
+    mesh = grid(devices, data=8)
+
+    def function(x, state):
+        update = on_host(jax.jit(lambda state: state * 0.9 + 1))
+
+        def step(c, _):
+            return (jnp.tanh(c[0] @ c[0].T)[:, :64], update(c[1])), None
+
+        return lax.scan(step, (x, state), None, length=3)[0]
+
+    return Case(jax.jit(function), (array(mesh, (64, 64), "data"), array(mesh, (64, 8), "data")), mesh)
+
+
+@program
+def mapped_replicas(devices):
+    def step(w, x):
+        grads = jax.grad(lambda w: jnp.sum((x @ w) ** 2))(w)
+        return w - 0.1 * lax.psum(grads, "i"), lax.all_gather(x[0], "i")
+
+    shapes = (jax.ShapeDtypeStruct(shape, F32) for shape in ((8, 32, 32), (8, 4, 32)))
+    return Case(jax.pmap(step, axis_name="i", devices=list(devices)), tuple(shapes))
+
+
+@program
+def unusual_shapes(devices):
+    """Results without elements, scalars, and 70 results of one function."""
+    mesh = grid(devices, data=8)
+
+    def function(x, z, empty):
+        many = [x[0, 0] + i for i in range(70)]
+        return many, z * 2, jnp.concatenate([empty, empty]), x[:0], (), {"a": (x.T, None)}
+
+    shapes = (
+        array(mesh, (64, 3), "data"),
+        array(mesh, (8, 2), "data", dtype=jnp.complex64),
+        array(mesh, (0, 4)),
+    )
+    return Case(jax.jit(function), shapes, mesh)
+
+
+@program
+def ordered_effects(devices):
+    """Callbacks in an order, in a loop, whose token is an argument and a result."""
+
+    def function(x):
+        def step(i, x):
+            if devices[0].platform == "cpu":
+                jax.debug.print("{}", x[0, 0], ordered=True)
+            return x * 2
+
+        return lax.fori_loop(0, 4, step, x)
+
+    one = jax.sharding.SingleDeviceSharding(devices[0])
+    return Case(jax.jit(function), (jax.ShapeDtypeStruct((4, 4), F32, sharding=one),))
+
+
+@program
+def overlapped(devices):
+    """Loops that the GPU's compiler pipelines, with permutes that it turns into sends and receives."""
+    mesh = grid(devices, data=8)
+
+    def run(w, x):
+        def tick(carry, w):
+            whole = lax.all_gather(w, "data", tiled=True)
+            carry = jnp.tanh(carry @ whole)
+            return lax.ppermute(carry, "data", RING[:-1]) + carry, lax.psum(carry.sum(), "data")
+
+        return lax.scan(tick, x, w)
+
+    function = mapped(run, mesh, (P(None, "data"), P("data")), (P("data"), P()))
+    shapes = array(mesh, (9, 256, 256), None, "data"), array(mesh, (512, 256), "data")
+    return Case(jax.jit(function), shapes, mesh, options={"gpu": PIPELINED})
+
+
+@program
+def overlapped_loops(devices):
+    case = nested_loops(devices)
+    case.options = {"gpu": PIPELINED}
+    return case
 
 
 def devices_of(target):
