@@ -665,8 +665,9 @@ def embeddings(devices):
 
 
 @program
-def transformer(devices):
+def transformer(devices, width=64, batch=8, length=32):
     mesh = grid(devices, data=4, model=2)
+    head = width // 4
 
     def layer(x, p):
         q, k, v = jnp.einsum("btd,dchk->cbthk", x, p["qkv"])
@@ -681,14 +682,20 @@ def transformer(devices):
         return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params, x))
 
     params = {
-        "qkv": array(mesh, (3, 64, 3, 4, 16), None, "data", None, "model", dtype=BF16),
-        "o": array(mesh, (3, 4, 16, 64), None, "model", None, "data", dtype=BF16),
-        "up": array(mesh, (3, 64, 128), None, "data", "model", dtype=BF16),
-        "down": array(mesh, (3, 128, 64), None, "model", "data", dtype=BF16),
+        "qkv": array(mesh, (3, width, 3, 4, head), None, "data", None, "model", dtype=BF16),
+        "o": array(mesh, (3, 4, head, width), None, "model", None, "data", dtype=BF16),
+        "up": array(mesh, (3, width, 2 * width), None, "data", "model", dtype=BF16),
+        "down": array(mesh, (3, 2 * width, width), None, "model", "data", dtype=BF16),
     }
     same = jax.tree.map(lambda p: p.sharding, params)
     function = jax.jit(step, donate_argnums=0, out_shardings=same)
-    return Case(function, (params, array(mesh, (8, 32, 64), "data", dtype=BF16)), mesh)
+    return Case(function, (params, array(mesh, (batch, length, width), "data", dtype=BF16)), mesh)
+
+
+@program
+def large_transformer(devices):
+    """So large that the TPU's compiler computes during transfers."""
+    return transformer(devices, width=1024, batch=16, length=512)
 
 
 @program
@@ -733,6 +740,27 @@ def counters(devices):
         x = loop(jnp.int32(3), lambda i: i * 2 < 40, lambda i: i + 5, x)
         x = loop(jnp.int32(3), lambda i: i <= 49, lambda i: (i + 5) - 1, x)
         return loop(jnp.float32(0), lambda i: i < 2.5, lambda i: i + 1, x)
+
+    return on_rows(devices, body)
+
+
+@program
+def converted_counters(devices):
+    """Counters that are converted, chosen, exchanged or limited before they are compared."""
+
+    def body(x):
+        def loop(start, more, change, x):
+            return lax.while_loop(lambda c: more(*c[:2]), lambda c: (*change(*c[:2]), lax.psum(c[2] * 2, "data")), (*start, x))[2]  # fmt: skip
+
+        zero = jnp.int32(0)
+        x = loop((zero - 5, zero), lambda i, j: i.astype(jnp.uint8) < 200, lambda i, j: (i + 1, j), x)
+        x = loop((zero + 250, zero), lambda i, j: i.astype(jnp.uint8) > 100, lambda i, j: (i + 1, j), x)
+        x = loop((zero, zero), lambda i, j: i < jnp.where(j > 3, 9, 8), lambda i, j: (i + 1, j + 1), x)
+        x = loop((zero, zero + 1), lambda i, j: i < 10, lambda i, j: (j, i + 2), x)
+        x = loop((zero, zero), lambda i, j: i < 10, lambda i, j: (jnp.minimum(i + 3, 10), j), x)
+        x = loop((zero, zero + 4), lambda i, j: i < 20, lambda i, j: (i + j, j), x)
+        x = loop((zero, zero), lambda i, j: i < 9, lambda i, j: (lax.cond(i > 4, lambda: i + 1, lambda: i + 2), j), x)  # fmt: skip
+        return loop((zero, zero), lambda i, j: (i < 9) & (j < 4), lambda i, j: (i + 1, j + 1), x)
 
     return on_rows(devices, body)
 

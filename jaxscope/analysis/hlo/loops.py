@@ -4,8 +4,8 @@ CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does no
 if it is wrong because the counter has no sign and becomes smaller, three parts of the loop are read: the
 condition, ``compare(element i, bound)``; what the body adds, ``element i + step``; and the initial value of
 element i when the loop is entered. "Element i" is member i of the tuple that the loop carries from iteration
-to iteration. Values are followed through copies, bitcasts, conversions, tuples, fusions and calls. The initial
-value is also followed into outer loops that do not change the element.
+to iteration. Values are followed through copies, bitcasts, conversions, tuples, fusions and calls. The
+initial value is also followed into outer loops that do not change the element.
 """
 
 from __future__ import annotations
@@ -143,10 +143,14 @@ def trip_count(
     start = reading.initial(caller, loop, left.member)
     if bound is None or step is None or start is None:
         return None, None
-    first, limits = start.value + left.offset, _limits(loop, left.member)
-    step = _signed(step, limits)
-    count = iterations(first, bound.value, step, direction)
-    if count is None or (limits is not None and not limits[0] <= first + count * step <= limits[1]):
+    limits = _limits(loop, left.member)
+    step, offset = _signed(step, limits), _signed(left.offset, limits)
+    count = iterations(start.value + offset, bound.value, step, direction)
+    if count is None:
+        return None, None
+    last = start.value + count * step
+    values = (start.value, start.value + offset, last, last + offset)
+    if limits is not None and not all(limits[0] <= value <= limits[1] for value in values):
         return None, None  # it goes around the end of its type
     return count, "inferred"
 
@@ -177,11 +181,28 @@ def _limits(loop: Instruction, member: int) -> tuple[int, int] | None:
     no integer or its type is unknown. ``member`` is the number of the element, -1: the loop carries no
     tuple."""
     kinds = shapes.members(loop.shape)
-    found = _TYPE.match(kinds[max(0, member)]) if member < len(kinds) else None
+    return _range(kinds[max(0, member)]) if member < len(kinds) else None
+
+
+def _range(shape: str) -> tuple[int, int] | None:
+    """Return the smallest and the largest value of an integer of this shape (``s32[]``); None: it is none."""
+    found = _TYPE.match(shape)
     if found is None:
-        return None
+        return (0, 1) if shape.startswith("pred[]") else None
     bits = int(found[2])
     return (0, 2**bits - 1) if found[1] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _converted(value: Value, source: str, target: str) -> Value:
+    """Return ``value`` after a conversion from one shape to another. Return None if the type of ``target``
+    cannot hold each value that it may have, so that the conversion may change it."""
+    if isinstance(value, Comparison) or target.startswith(("f32[]", "f64[]")):
+        return value
+    before, after = _range(source), _range(target)
+    if isinstance(value, Constant):
+        before = (value.value, value.value)
+    fits = before is not None and after is not None and after[0] <= before[0] and before[1] <= after[1]
+    return value if fits else None
 
 
 def _signed(step: int, limits: tuple[int, int] | None) -> int:
@@ -258,7 +279,11 @@ class _Reading:
             outer = _operand(inside.caller, inside.call, place)
             return self.value(inside.caller, outer, index, inside.outer, depth + 1)
         if opcode in _PASSES or _hands_on(opcode):
-            return self.value(computation, _operand(computation, instruction, 0), index, inside, depth + 1)
+            operand = _operand(computation, instruction, 0)
+            found = self.value(computation, operand, index, inside, depth + 1)
+            if opcode == "convert" and operand is not None:
+                return _converted(found, operand.shape, instruction.shape)
+            return found
         callee = self._callee(computation, instruction)
         if callee is not None:
             into = Inside(computation, instruction, inside)

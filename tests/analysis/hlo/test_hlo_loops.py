@@ -201,3 +201,24 @@ def test_a_count_printed_for_an_unsigned_counter_that_goes_down_is_not_believed(
     found = analyze(typed("u32", said, **down)).loops
     assert [(w.trip_count, w.how) for w in found] == [(9, "inferred")]
     assert analyze(typed("s64", said, **down)).loops[0].how == "printed"
+
+
+@pytest.mark.parametrize(
+    ("counter", "compared", "count"),
+    [
+        ("s32", "u8", None),  # 300 would be 44
+        ("s32", "s16", None),
+        ("s32", "u32", None),
+        ("s32", "bf16", None),  # which has no 257
+        ("s32", "f32", 10),
+        ("s32", "s64", 10),
+        ("u8", "s32", 10),
+    ],
+)
+def test_a_counter_is_followed_through_a_conversion_that_keeps_it(counter, compared, count):
+    text = loop(test="%small, %k").replace("s32[]", f"{counter}[]")
+    text = text.replace(
+        f"  %k = {counter}[] constant",
+        f"  %small = {compared}[] convert(%j)\n  %k = {compared}[] constant",
+    )
+    assert [w.trip_count for w in analyze(text).loops] == [count]
