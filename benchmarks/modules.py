@@ -55,9 +55,10 @@ STARTS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 PASSES = ("bitcast", "copy", "reshape", "convert", "transpose", "get-tuple-element")
 COLLECTIVE = (
     *("kind", "bytes", "operand bytes", "executions"),
-    *("groups", "size", "devices", "async", "branches"),
+    *("groups", "size", "devices", "axes around", "async", "branches"),
 )
 FUSION = ("kind", "bytes in", "bytes out", "operations", "executions")
+NO_AXES = "not along axes"
 SHARED = "(several callers)"
 LOOP = ("name", "trip count", "executions")
 # OpSharding.Type -> the word that XLA prints.
@@ -118,13 +119,14 @@ def changed_axes(pairs: Iterable[Group], mesh: Mesh) -> list[str]:
 
 
 def true_devices(collective: Instruction, mesh: Mesh) -> Row:
-    """Return (number of groups, members of a group, what the groups are) of a collective. The last is the
-    axes of a permute, the sets of positions, or ``not along axes``."""
+    """Return (number of groups, members of a group, what the groups are, axes) of a collective. What they are
+    is the axes of a permute, the sets of positions, or NO_AXES. Only then there are axes: those along which
+    members of a group differ."""
     members = positions(collective)
     if members is None:
-        return None, None, "not compared"
+        return None, None, "not compared", None
     if collective.opcode.startswith("collective-permute"):
-        return None, None, " ".join(changed_axes(members, mesh)) if mesh else "no mesh"
+        return None, None, " ".join(changed_axes(members, mesh)) if mesh else "no mesh", None
     sizes = {len(m) for m in members}
     size = sizes.pop() if len(sizes) == 1 else None
     # A module for several slices has the devices of one slice; the others do the same.
@@ -132,20 +134,25 @@ def true_devices(collective: Instruction, mesh: Mesh) -> Row:
     slices = max(1, math.prod(size for _, size in mesh) // here)
     sets = frozenset(frozenset(n * here + i for i in m) for m in members for n in range(slices))
     if not mesh:
-        return len(members), size, "no mesh"
-    return len(members), size, spelled(sets) if along_axes(sets, mesh) else "not along axes"
+        return len(members), size, "no mesh", None
+    if along_axes(sets, mesh):
+        return len(members), size, spelled(sets), None
+    pairs = [(m[0], other) for m in members for other in m]
+    return len(members), size, NO_AXES, " ".join(changed_axes(pairs, mesh))
 
 
 def said_devices(collective: Any, mesh: Mesh) -> Row:
     """Return what ``true_devices`` does, as jaxscope has read it from the text."""
+    axes = collective.axes
     if collective.kind in ("send", "recv"):
-        return None, None, "not compared"
+        return None, None, "not compared", None
     if not mesh:
-        return collective.groups, collective.group_size, "no mesh"
+        return collective.groups, collective.group_size, "no mesh", None
     if collective.kind == "collective-permute":
-        return None, None, " ".join(collective.axes or ["?"] if collective.axes is None else collective.axes)
-    along = "not along axes" if collective.axes is None else spelled(devices_along(collective.axes, mesh))
-    return collective.groups, collective.group_size, along
+        return None, None, "?" if axes is None else " ".join(axes), None
+    if axes is not None:
+        return collective.groups, collective.group_size, spelled(devices_along(axes, mesh)), None
+    return collective.groups, collective.group_size, NO_AXES, " ".join(collective.axes_around or ["?"])
 
 
 def spelled(groups: frozenset[frozenset[int]]) -> str:
@@ -404,6 +411,10 @@ def compare(text: str, binary: bytes, facts: dict[str, Any]) -> Compared:
         else:
             line = f"{what}: jaxscope {given}, truth {expected}"
             (result.differs if given is not None else result.unknown).append(line)
+    if any(NO_AXES in row for row in true["collectives"][1]):
+        result.not_compared.append(
+            "members of groups that do not run along axes: jaxscope keeps their number, size and axes"
+        )
     if any(row[0] in ("send", "recv") for row in true["collectives"][1]):
         result.not_compared.append(
             "devices of sends between slices: the binary form has no field for them, only libtpu's text"
