@@ -305,12 +305,14 @@ def with_inner_loop(fix: Fix, inner: Frame | None) -> Fix:
     return Fix(message("fix-inner-loop", fix=fix.words, loop=inner), fix.kind, arguments)
 
 
-def _of_both(fix: Fix, running: Finding) -> Fix:
-    """Return the advice ``fix`` to jit operations, extended by the advice that the finding ``running`` gives
-    about an inner loop; ``running`` is about the time of the loop that runs these operations."""
+def _of_both(fix: Fix, compiled: Finding, running: Finding) -> Fix:
+    """Return ``fix``, the advice of the finding ``compiled`` to jit operations, extended by the advice that
+    the finding ``running`` gives about an inner loop, unless the iterations of this inner loop are to be
+    jitted; ``running`` is about the time of the loop that runs these operations."""
     other = fix_of(running)
     inner = other.arguments.get("inner") if other is not None else None
-    return with_inner_loop(fix, Frame(*inner) if inner else None)
+    loop = Frame(*inner) if inner else None
+    return with_inner_loop(fix, loop if loop is None or loop.place != compiled.subject else None)
 
 
 def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
@@ -337,7 +339,7 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
                 title=title,
                 severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
                 evidence=[*first.evidence, Evidence(second.title, source=second.source), *second.evidence],
-                fix=_of_both(fix, running) if one_jit else running.fix,
+                fix=_of_both(fix, f, running) if one_jit else running.fix,
                 seconds=(f.seconds or 0.0) + (running.seconds or 0.0),
                 at_most=f.at_most,
             )
