@@ -274,7 +274,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     if any(f.code == "JX609" and f.subject == ("jax_disable_jit",) for f in kept):
         kept = [f for f in kept if f.code not in OUTSIDE_JIT]
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, kept))
-    kept = _of_one_class(run, kept)
+    kept = _of_one_definition(_of_one_class(run, kept))
     before = _on_their_lines(f for f in run.functions.values() if eager(f))
     kept = resized_operations.merged(run, kept, lambda c: _sizes(run, c, before.get(c.id)))
     kept = _with_time_to_run(run, _with_time_to_iterate(run, kept))
@@ -506,6 +506,30 @@ def _of_one_class(run: Run, findings: list[Finding]) -> list[Finding]:
             evidence=[e for f in (first, *rest) for e in f.evidence],
             fix=Fix(message("fix-share-object", name=name, made=_made(run, members, name)), "create_once"),
             seconds=sum(f.seconds or 0.0 for f in members),
+        )
+        findings = [together if f is first else f for f in findings if f not in rest]
+    return findings
+
+
+def _of_one_definition(findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge those about functions that are defined again (JX110) on one line, with
+    the same advice: functions of one definition that capture other values."""
+    same: dict[Hashable, list[Finding]] = {}
+    for f in findings:
+        if f.code == "JX110" and f.source is not None and f.fix is not None:
+            same.setdefault((f.source.place, slug_of(f)), []).append(f)
+    for first, *rest in same.values():
+        if not rest or not isinstance(first.title, Message):
+            continue
+        numbers = [f.title.fields.get("n") for f in rest if isinstance(f.title, Message)]
+        n = sum(number if isinstance(number, int) else 1 for number in numbers)
+        seconds = sum(f.seconds or 0.0 for f in rest)
+        more = message("captured-others", n=Count(n, "time"), seconds=Seconds(seconds))
+        together = msgspec.structs.replace(
+            first,
+            title=message("passed-on", first=first.title, also=more),
+            evidence=[e for f in (first, *rest) for e in f.evidence],
+            seconds=(first.seconds or 0.0) + seconds,
         )
         findings = [together if f is first else f for f in findings if f not in rest]
     return findings

@@ -301,6 +301,22 @@ def _saved(t: Transfer, avoidable: float) -> Message | None:
     return message("saved", seconds=Seconds(avoidable)) if avoidable < (t.blocked_seconds or 0.0) else None
 
 
+def _runs_loop(c: Compilation, t: Transfer, file: str, loop: tuple[int, int]) -> bool:
+    """Return whether a line of ``loop``, (first line, last line) in ``file``, made the call ``c``. False if
+    other lines led to the loop than to the transfer ``t``, which the loop makes, too."""
+    own = [at for at in (t.source, t.caller, *t.above) if at is not None]
+
+    def outside(lines: Sequence[Frame]) -> Frame | None:
+        """Return the line that called the function of the loop; None: unknown."""
+        inside = [k for k, x in enumerate(lines) if x.file == file and loop[0] <= x.line <= loop[1]]
+        return lines[inside[-1] + 1] if inside and inside[-1] + 1 < len(lines) else None
+
+    if not any(x.file == file and loop[0] <= x.line <= loop[1] for x in c.lines):
+        return False
+    called, other = outside(c.lines), outside(own)
+    return called is None or other is None or called.place == other.place
+
+
 def _loop_of_calls(run: Run, t: Transfer) -> str | None:
     """Return the name of the user's jitted function that is called in the same loop as the line of ``t``,
     which copies between host and device, or as the line that calls the function of this line. If there are
@@ -312,9 +328,7 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
         seconds: Counter[str] = Counter()
         for f in run.functions.values():
             for c in f.compilations if f.user else ():
-                if c.entry == "call" and any(
-                    x.file == at.file and loop[0] <= x.line <= loop[1] for x in c.lines
-                ):
+                if c.entry == "call" and _runs_loop(c, t, at.file, loop):
                     seconds[f.display_name] += round(1e9 * c.seconds)
         if seconds:
             return seconds.most_common(1)[0][0]

@@ -20,7 +20,8 @@ from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
 IDENTITY, PART = "/iota", "/split"  # ends of JAX's names of the operations that make and split the matrices
-INSIDE = ("vmap(", "jvp(")  # in the name of an operation of a derivative, or of a batch of Jacobians
+INSIDE = ("vmap(", "jvp(")  # in the name of an operation of a derivative
+BATCHED = "vmap()"  # in the name of an operation of a batch of Jacobians
 
 
 FEWEST_SHIFTS = 16
@@ -60,28 +61,35 @@ class Jacobian(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Jacobian]:
+    """Return the Jacobians of ``module``, also those that ``jax.vmap`` computes for each element of a batch;
+    their numbers of passes are those for one element."""
     identities: dict[Frame, Counter[int]] = {}
-    elements: Counter[Frame] = Counter()
+    parts: dict[Frame, list[tuple[list[int], bool]]] = {}  # shape of each part, and whether of a batch
     for index, op in enumerate(module.ops):
         if op.name not in ("stablehlo.iota", "stablehlo.slice") or not sources.times[op.function]:
             continue
         name, source = sources.place(index).name or "", sources.frame(index)
         shape = types.tensor(op.outputs[0]).shape if op.outputs else None
         sizes = [n for n in shape or () if n is not None]
-        if source is None or not sizes or any(inner in name for inner in INSIDE):
+        if source is None or not sizes or any(inner in name.replace(BATCHED, "") for inner in INSIDE):
             continue
         if op.name == "stablehlo.iota" and name.endswith(IDENTITY) and len(sizes) == 2:
             if sizes[0] == sizes[1]:
                 identities.setdefault(source, Counter())[sizes[0]] += 1
         elif op.name == "stablehlo.slice" and name.endswith(PART):
-            elements[source] += math.prod(sizes)
+            parts.setdefault(source, []).append((sizes, BATCHED in name))
     found = []
     for source, rows in identities.items():
         [(passes, numbers)] = rows.most_common(1)
         matrices = numbers // 2  # the numbers of the rows and of the columns are compared
-        if len(rows) > 1 or not matrices or elements[source] % (matrices * passes):
+        # The identity matrix is the same for all elements of a batch; the Jacobian has the batch in front.
+        elements = sum(
+            math.prod(sizes[1:] if batched and sizes[0] != passes else sizes)
+            for sizes, batched in parts.get(source, ())
+        )
+        if len(rows) > 1 or not matrices or elements % (matrices * passes):
             continue
-        others = elements[source] // (matrices * passes) - passes
+        others = elements // (matrices * passes) - passes
         if others > 0:
             found.append(Jacobian(passes, others, source))
     return found

@@ -398,7 +398,8 @@ TEMPLATES = {
     ),
     "fix-jacrev": (
         "use jax.jacrev here instead of jax.jacfwd, unless the differentiated function uses"
-        " jax.lax.while_loop, which has no reverse mode"
+        " jax.lax.while_loop, which has no reverse mode. If the Jacobian is only multiplied by a vector,"
+        " jax.vjp needs one pass"
     ),
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"

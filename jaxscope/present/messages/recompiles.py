@@ -29,6 +29,7 @@ TEMPLATES = {
     "also-recompiled": "; the same change also recompiled {names}",
     "resized-too": "; {n} outside jit, at {lines}, recompiled for the same sizes: {seconds}",
     "fix-sizes-of-operations": "{fix}. Pad the data before the operations outside jit, too",
+    "captured-others": "; {n} more because it captured other values: {seconds}",
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
     "eager-operations": "{n} eager operations",
@@ -539,8 +540,10 @@ TEMPLATES = {
     ),
     "self-static": " self (if its attributes do not change), and for",
     "fix-one-size-or-numpy": (
-        "compute this in NumPy (convert the arrays with np.asarray, and call np instead of jnp), or pad the"
-        " arrays to one size, with a mask, and put the computation into one jitted function"
+        "compute this in NumPy (convert the arrays with np.asarray, and call np instead of jnp), unless a"
+        " jitted function or a gradient runs this line, too. Or put the computation into one jitted function,"
+        " and pad the arrays to one size, with a mask; without padding, JAX compiles one program for each"
+        " size instead of one for each operation"
     ),
     "fix-where-for-mask": (
         "compute {whole} here{new}: its size is the same in each call, while the number of elements that"
