@@ -83,6 +83,8 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
     call = _call_to_jit(found, calls, arrays, library)
     if call is None or _root(call.func) in arrays:
         return None  # unclear, or one operation of JAX or NumPy
+    if (library is None or library in JAX_ROOTS) and _is_defined(found, call.func):
+        return None  # its operations are on its own lines: those of this line are in its arguments
     name, last = ast.unparse(call.func), last_name(call.func) or ""
     # filter_jit accepts Equinox modules, whose leaves are not only arrays.
     filtered = library not in MODULES and (of_equinox or _imports(found.imports, "equinox"))
@@ -248,6 +250,12 @@ def _for_python(node: ast.expr) -> bool:
         return bool(node.elts) and all(_for_python(e) for e in node.elts)
     # A float may be traced. None is an empty pytree for jit.
     return isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, str, bytes))
+
+
+def _is_defined(file_syntax: Syntax, called: ast.expr) -> bool:
+    """Return whether ``called`` is the name of a function that the file defines without decorators."""
+    functions = [n for n in file_syntax.blocks if isinstance(n, FUNCTION) and not n.decorator_list]
+    return isinstance(called, ast.Name) and called.id in {n.name for n in functions}
 
 
 def _of_python(called: ast.expr) -> bool:

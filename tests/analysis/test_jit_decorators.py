@@ -109,6 +109,13 @@ def test_without_the_source_the_advice_is_general():
     assert advice(None, 1, "haiku") is None
 
 
+def test_a_function_of_the_file_has_its_operations_on_its_own_lines():
+    source = "def fit(x):\n    return x + 1\ny = fit(jnp.ones(3) * i)\n"
+    assert advice(source, 3, None) is None and advice(source, 3, "jax") is None
+    decorated = "@shard_map(mesh=mesh)\n" + source
+    assert advice(decorated, 4, "jax") == Jitted("jax.jit(fit)(...)", statics_unknown=True)
+
+
 def test_an_update_of_an_item_is_no_function_to_jit():
     assert advice("alpha = alpha.at[t, j].set(row[j])", 1, None) is None
 

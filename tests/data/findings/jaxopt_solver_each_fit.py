@@ -12,4 +12,4 @@ def fit(data):
 
 
 for i in range(4):
-    print(fit(jnp.ones((10, 3)) * i))
+    print(fit(jnp.ones((10, 3)) * i))  # may: JX133 note

@@ -11,7 +11,7 @@ class Target:
         self.scales = jnp.asarray(scales)
 
     def log_density(self, x):
-        return -0.5 * jnp.sum((x / self.scales) ** 2) - jnp.sum(jnp.log(self.scales))  # must: JX605 first
+        return -0.5 * jnp.sum((x / self.scales) ** 2) - jnp.sum(jnp.log(self.scales))  # must: JX605
 
 
 def sample(target, key, x, length):
@@ -25,5 +25,5 @@ def sample(target, key, x, length):
     return x, accepted / length
 
 
-x, rate = sample(Target([1.0, 2.0, 4.0]), jax.random.key(0), jnp.zeros(3), 600)
+x, rate = sample(Target([1.0, 2.0, 4.0]), jax.random.key(0), jnp.zeros(3), 2000)
 print(f"{rate:.2f}")

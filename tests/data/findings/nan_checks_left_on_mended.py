@@ -1,4 +1,4 @@
-# applies: fix-setting-off, fix-jit-iteration
+# applies: fix-setting-off, fix-jit-iteration, fix-jit-around
 # may: JX133
 import functools
 
@@ -31,5 +31,5 @@ def sample(target, key, x, length):
     return x, sum(map(float, accepted)) / length
 
 
-x, rate = sample(Target([1.0, 2.0, 4.0]), jax.random.key(0), jnp.zeros(3), 600)
+x, rate = sample(Target([1.0, 2.0, 4.0]), jax.random.key(0), jnp.zeros(3), 2000)
 print(f"{rate:.2f}")

@@ -2,7 +2,7 @@
 import jax
 import jax.numpy as jnp
 
-N, STEPS, EVERY = 200, 1200, 40
+N, STEPS, EVERY = 200, 2400, 40
 
 
 def differences(position):
