@@ -44,7 +44,7 @@ ONCE = 0.1  # share of all seconds: a line that recompiles nothing and costs les
 PROGRAMS = 2
 # Lines of one function with few compilations each are reported from this number of lines, and this share of
 # all seconds, on.
-FEW_LINES, TOGETHER = 3, 0.1
+FEW_LINES, TOGETHER = 3, 0.25
 DIRECT = 5  # at least one of so many compilations of such a function is on its own lines
 LISTED = 5  # functions in the evidence of one line
 LINES = 4  # line numbers in a title

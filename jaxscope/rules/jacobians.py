@@ -35,8 +35,8 @@ def jacobian_mode(run: Run) -> Iterator[Finding]:
         yield from _shifted(run, p, f, texts)
         for j in texts.stablehlo.jacobians if texts.stablehlo is not None else ():
             text = sources.of(run)(j.source.file)
-            reverse = jit_decorators.calls(text, j.source.line, REVERSE)
-            if reverse == jit_decorators.calls(text, j.source.line, FORWARD):
+            reverse = jit_decorators.calls_transformed(text, j.source.line, REVERSE)
+            if reverse == jit_decorators.calls_transformed(text, j.source.line, FORWARD):
                 continue  # neither, or both: a Hessian
             if j.passes < FEWEST or j.passes < TIMES * j.others:
                 continue
