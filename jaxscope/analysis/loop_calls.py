@@ -665,6 +665,22 @@ class Scan(NamedTuple):
     outputs: tuple[str, ...] = ()
 
 
+def uses_result(loop_call: LoopCall, without: Collection[str]) -> bool:
+    """Return whether the loop assigns the result of the call to variables and reads one of them in another
+    statement. False if the loop calls a function or a method with one of the names ``without``, or if another
+    statement passes an argument of the call to a function, which could change it."""
+    if loop_call.statement is None:
+        return False
+    body = list(loop_call.body)
+    others = [s for k, s in enumerate(body) if k != loop_call.statement]
+    calls = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Call)]
+    elsewhere = [n for s in others for n in ast.walk(s) if isinstance(n, ast.Call)]
+    passed = names_read([loop_call.call]) - names_read([loop_call.call.func])
+    if any(last_name(c.func) in without for c in calls) or passed & names_read(elsewhere):
+        return False
+    return bool(loop_call.targets & names_read(others))
+
+
 def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> Scan | None:
     """Return how a scan could replace the loop around ``loop_call``. Return None if it could not, or if that
     is unknown.

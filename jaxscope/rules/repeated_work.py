@@ -12,7 +12,7 @@ from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.analysis.stablehlo.argument_work import ArgumentWork
 from jaxscope.analysis.stablehlo.cheaper_forms import ORDER
 from jaxscope.model import line_times, sources
-from jaxscope.model.records import Function, Program
+from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import LONG, users
 from jaxscope.rules.programs import MOST, evidence, running_share
@@ -25,6 +25,9 @@ from jaxscope.schema.messages import Names, Percent, message
 FEWEST, MUCH = 0.5, 0.8  # share of the operations of the function: a note, a warning
 IMMUTABLE = frozenset({"haiku", "equinox"})  # libraries whose functions never change their arguments
 PRODUCTS = 100_000_000  # flops of matrix products in one call of a function that computes much
+MEASURES = frozenset(
+    {"perf_counter", "monotonic", "time", "process_time", "block_until_ready"}
+)  # in a benchmark
 LEAST = 1_000_000  # operations in one call that are repeated; fewer take no longer than the call itself
 
 
@@ -180,7 +183,8 @@ def _repeated(
 ) -> tuple[Frame, list[ArgumentWork]] | None:
     """Return (loop, parts): the loop that calls ``f``, and the parts of ``work`` that depend only on
     arguments that the loop does not change. Return None if no loop is known, if ``f`` is under a wrapper, if
-    there are no such parts or no others, or if the number of operations of the others is unknown."""
+    there are no such parts, or if the number of operations of the others is unknown. Also return None if
+    there are no others and the loop seems to measure or draw something, or does not use the results."""
     c = p.compilations[-1]
     if c.site is None or c.missed is None or f.seen.wrappers:
         return None
@@ -197,9 +201,17 @@ def _repeated(
     parts = [w for w in work if w.arguments and same.issuperset(w.arguments)]
     others = [w for w in work if not same.issuperset(w.arguments)]
     # In a loop of the program, the number of operations is unknown.
-    if not parts or not others or any(w.in_loop for w in others):
+    if not parts or any(w.in_loop for w in others):
+        return None
+    if not others and (_has_key(c) or not loop_calls.uses_result(found, MEASURES)):
         return None
     return Frame(c.site.file, found.loop.lineno, ""), parts
+
+
+def _has_key(c: Compilation) -> bool:
+    """Return whether the call ``c`` gets a random key: JX137 reports that a key is used again."""
+    leaves = c.key.arguments if c.key is not None else ()
+    return any((leaf.dtype or "").startswith("key") or leaf.path in ("key", "rng") for leaf in leaves)
 
 
 def _is_same(passed: ast.expr | None, changing: set[str]) -> bool:

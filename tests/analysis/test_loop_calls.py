@@ -218,6 +218,22 @@ def test_a_value_that_the_next_iteration_needs_is_seen(line, through):
     assert loop_calls.reaches_next_iteration(ACTS, line) == through
 
 
+@pytest.mark.parametrize(
+    ("after", "used"),
+    [
+        ("costs.append(y)", True),
+        ("costs.append(1)", False),
+        ("y.block_until_ready()", False),
+        ("t = time.perf_counter(); print(y)", False),
+        ("update(x); costs.append(y)", False),  # it may change what x holds
+        ("x.append(3); costs.append(y)", False),
+    ],
+)
+def test_whether_a_loop_uses_the_result_of_a_call_whose_arguments_nothing_changes(after, used):
+    call = loop_calls.find(f"for i in range(n):\n    y = step(x)\n    {after}\n", 2, 8, "step")
+    assert loop_calls.uses_result(call, {"perf_counter", "block_until_ready"}) is used
+
+
 STEPS = """
 for i in range(n):
     action, rng = policy(state, obs, rng)

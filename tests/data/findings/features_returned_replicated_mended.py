@@ -27,10 +27,10 @@ def train_head(w, features, y):
 
 key = jax.random.key(0)
 projection = jax.device_put(jax.random.normal(key, (256, 512)) / 16, replicated)
-images = jax.device_put(jax.random.normal(jax.random.key(1), (1024, 16, 16)), replicated)
+batches = [jax.device_put(jax.random.normal(k, (1024, 16, 16)), replicated) for k in jax.random.split(key, 4)]
 y = jax.device_put(jnp.ones((1024, 8)), sharded)
 w = jax.device_put(jnp.zeros((512, 8)), replicated)
-for i in range(4):
+for images in batches:
     features = encode(images, projection)
     w, loss = train_head(w, features, y)
 print(loss)

@@ -1,0 +1,27 @@
+# iLQR whose trajectory is never replaced: each iteration computes the same backward pass
+import jax
+import jax.numpy as jnp
+
+SIZE = 400
+
+
+@jax.jit
+def backward(states, controls):
+    value = controls
+    for _ in range(4):
+        value = jnp.tanh(value @ states)
+    return value
+
+
+@jax.jit
+def forward(gains, step):
+    return (gains * step).sum()
+
+
+states = jax.random.normal(jax.random.key(0), (SIZE, SIZE)) / SIZE**0.5
+controls = jnp.ones((SIZE, SIZE))
+costs = []
+for i in range(30):
+    gains = backward(states, controls)  # must: JX208 first
+    costs.append(forward(gains, 1.0 / (i + 1)))
+print(float(costs[-1]))
