@@ -18,6 +18,7 @@ from jaxscope.schema.messages import Count, Names, Seconds, message
 
 OF_SIZES = frozenset({"fix-one-size-or-numpy", "fix-final-length"})  # advice of JX133 about changing sizes
 LINES = 4  # lines that are named
+FEWEST = 3  # recompiles of the function
 PART = 3  # at least one of so many recompiles of a line has a change of size that the function has
 LITTLE = 0.1  # share of the seconds of the function's finding below which the operations are not mentioned
 # Takes a recompile of an operation; returns its changes of sizes: (size before, size now).
@@ -31,6 +32,8 @@ def merged(run: Run, findings: Sequence[Finding], sizes: Sizes) -> list[Finding]
     kept, left = list(findings), [p for p in payers.payers(run) if p.again]
     for f in [f for f in findings if f.code == "JX101" and f.function in run.functions]:
         resized = _resized(run, f.function or "")
+        if len(resized) < FEWEST:
+            continue  # a last batch: what cuts it out of the data cannot be padded
         changes = {pair for c in resized for pair in sizes(c)}
         loops = _loops(run, resized)
         beside = (p for p in left if not loops.isdisjoint(_loops(run, p.again)))

@@ -17,6 +17,7 @@ save("both", jax.jit(lambda z, q: jax.jacrev(residuals, argnums=(0, 1))(z, q)), 
 save("tree", jax.jit(lambda p, q: jax.jacrev(of_tree)(p, q)), tree, q)
 save("gradient", jax.jit(lambda z, q: jax.grad(lambda z: residuals(z, q).sum())(z)), z, q)
 save("each", jax.jit(jax.vmap(lambda z, q: jax.jacrev(residuals)(z, q), (0, None))), jnp.ones((6, 5)), q)
+save("each fwd", jax.jit(jax.vmap(lambda z, q: jax.jacfwd(residuals)(z, q), (0, None))), jnp.ones((6, 5)), q)
 save("hessian", jax.jit(lambda z, q: jax.hessian(lambda z: residuals(z, q).sum())(z)), z, q)
 save("identity", jax.jit(lambda z, q: jnp.eye(40) @ q), z, q)
 """
@@ -32,6 +33,8 @@ def test_the_sizes_of_a_jacobian_follow_from_the_identity_matrix_and_the_parts(l
         "wide": [(40, 40)],
         "both": [(40, 45)],
         "tree": [(10, 283)],
+        "each": [(40, 5)],  # for one element of the batch
+        "each fwd": [(5, 40)],
         "hessian": [(5, 5)],
     }
 
