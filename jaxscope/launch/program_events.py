@@ -19,15 +19,16 @@ HEARTBEAT_S = 1.0
 
 
 class Ended(NamedTuple):
-    """How the user's program ended. Either ``exit_code`` or ``signal`` is None.
+    """How the user's program ended. Exactly one of ``exit_code`` and ``signal`` is None.
 
     Attributes:
       pid: the program's process id.
       exit_code: the exit code; None: a signal ended the program.
       signal: the number of the signal that ended the program; None: no signal did.
-      seconds: seconds from the start of the program to its end.
-      interrupted: whether a signal (Ctrl-C, kill) requested the end. ``jaxscope run --vary`` then does not
-        execute the program with further settings.
+      seconds: seconds from the start of the program to its end; 0.0: unknown.
+      interrupted: whether Ctrl-C, or a signal such as SIGTERM or SIGHUP, requested the end; False for a
+        program to which jaxscope was attached. If true, ``jaxscope run --vary`` does not execute the program
+        with further settings.
     """
 
     pid: int

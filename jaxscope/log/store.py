@@ -355,11 +355,12 @@ class RunDir:
         return total
 
     def remove(self) -> list[str]:
-        """Delete the files that jaxscope wrote in this directory, and then the directory if it is empty.
-        Return the relative paths of the other files, which are not removed.
+        """Delete the files in this directory that have the names of jaxscope's files, then subdirectories
+        that are empty, and the directory itself if it is empty. Return the relative paths of everything else
+        in it, which is not removed.
 
         Raises:
-          LogError: this directory is not a run.
+          LogError: this directory is not a run, or is a link.
           OSError: something cannot be removed.
         """
         return removal.remove(self.path)

@@ -169,7 +169,8 @@ def _readable(p: Compiled | None) -> Compiled | None:
 
 
 def _entries(before: Named, after: Named) -> list[Entry]:
-    """Return an Entry for each name whose text differs between two programs. ``before`` and ``after`` are
+    """Return an Entry for each name whose text differs between two programs, or that only one of them has.
+    ``before`` and ``after`` are
     {name: (text, bytes)} of their constants, donated arguments or rematerialized values. Bytes are not
     compared."""
     found = []

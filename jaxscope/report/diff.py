@@ -287,9 +287,9 @@ def _arrow(before: str, after: str) -> str:
 
 
 def as_json(diff: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
-    """Return how two runs, or two compilations, differ, as plain data for JSON. The keys ``run`` (facts) and
-    ``functions`` are null for compilations, the key ``compilation`` for runs. ``pair`` has the two runs and
-    their directories."""
+    """Return how two runs, or two compilations, differ, as plain data for JSON. For two compilations,
+    the keys ``run`` (facts of the runs) and ``functions`` are null; for two runs, ``compilation`` is null.
+    ``pair`` has the two runs (those that contain the compilations) and their directories."""
     from jaxscope import __version__
 
     parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))

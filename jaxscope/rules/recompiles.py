@@ -146,8 +146,9 @@ def container(cause: Cause) -> str | None:
 
 
 def is_deep_weak_type(cause: Cause) -> bool:
-    """Return whether the cause of a recompile is a changed weak type of several leaves, or of a leaf deep
-    inside an argument, such as a library's state. The advice is then to convert the whole argument."""
+    """Return whether a recompile happened because the weak type changed of several leaves, or of one leaf
+    whose path has more than DEEP names and keys, such as one in a library's state. The advice is then to
+    convert leaves of the argument together. False if the path is unknown."""
     if cause.kind != "weak_type" or cause.path is None:
         return False
     return cause.count > 1 or len(tokens(cause.path)) > DEEP

@@ -173,14 +173,17 @@ class TestRecording:
 
     def pinned(self, name: str | None = None) -> Pinned:
         """Return a context manager: what is compiled in its ``with`` block is compared with the test's
-        baseline (saved figures of an earlier run). If the test has several such blocks, each has a ``name``.
-        JAX's caches are cleared when the block begins.
+        baseline (saved figures of an earlier run), or with ``--jaxscope-update`` written to it. Nothing is
+        compared if the block raises an exception. If the test has several such blocks, each needs a ``name``
+        of its own. JAX's caches are cleared when the block begins.
 
         Raises:
-          NotAsPinned: a figure differs (an AssertionError, raised when the block ends); the message names the
+          UsageError: the test is not recorded; or, when the block ends, it compiled none of the user's
+            functions.
+          NotAsPinned: when the block ends, a figure differs (an AssertionError); the message names the
             change and its line.
-          BaselineError: there is no baseline yet (``--jaxscope-update=new`` writes it), or it cannot be read.
-          UsageError: the test is not recorded, or the block compiled none of the user's functions.
+          BaselineError: when the block ends, there is no baseline yet (``--jaxscope-update=new`` writes it),
+            or it cannot be read or written.
         """
         self.recorded()
         assert self._session is not None

@@ -176,12 +176,12 @@ class VariablePaths:
         return lengths, sorted(bounded)
 
     def _note_length(self, node: Node | None, value: Any, length: int) -> None:
-        """Remember the ``length`` of the container ``value``; for a bounded deque, queue or lru_cache, the
-        largest possible length. Do nothing below SIZED, or if ``node`` (the chain of steps to ``value``) is
-        None."""
-        most = None
+        """Remember the ``length`` of the container ``value``; for a bounded deque or lru_cache, and for the
+        container in a bounded queue, the largest possible length. Do nothing if that is less than SIZED, or
+        if ``node`` (the chain of steps to ``value``) is None."""
+        most = self._limits.get(id(value))
         if issubclass(type(value), collections.deque):
-            most = collections.deque.maxlen.__get__(value) or self._limits.get(id(value))
+            most = collections.deque.maxlen.__get__(value) or most
         elif type(value) is _CACHE:
             most = value.cache_info().maxsize
         if node is not None and (most or length) >= SIZED:

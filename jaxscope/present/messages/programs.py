@@ -69,11 +69,11 @@ TEMPLATES = {
         " state{collected}"
     ),
     "scan-collects": (
-        ". What they append to a list becomes the second result of the function that scan calls"
+        ". The function that scan calls returns two things: the state, and what the loop appended to a list"
     ),
     "fix-scan": (
         "if the iterations have different inputs or parameters, stack these and write the loop as {scan}"
-        " over them{layers}; else write it as {same}"
+        " over them{layers}. Otherwise, write it as {same}"
     ),
     "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
     "scan-stack-list": " (from a list of pytrees: jax.tree.map(lambda *x: jnp.stack(x), *layers))",
@@ -398,8 +398,8 @@ TEMPLATES = {
     ),
     "fix-jacrev": (
         "use jax.jacrev here instead of jax.jacfwd, unless the differentiated function uses"
-        " jax.lax.while_loop, which has no reverse mode. If the Jacobian is only multiplied by a vector,"
-        " jax.vjp needs one pass"
+        " jax.lax.while_loop, which has no reverse mode. If you only need vector @ Jacobian, jax.vjp"
+        " needs one pass"
     ),
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"

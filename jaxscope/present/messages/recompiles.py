@@ -27,8 +27,8 @@ TEMPLATES = {
         " what all functions receive"
     ),
     "also-recompiled": "; the same change also recompiled {names}",
-    "resized-too": "; {n} outside jit, at {lines}, recompiled for the same sizes: {seconds}",
-    "fix-sizes-of-operations": "{fix}. Pad the data before the operations outside jit, too",
+    "resized-too": "; the same changes of size also recompiled {n} outside jit, at {lines}: {seconds}",
+    "fix-sizes-of-operations": "{fix}. Use the padded arrays in the operations outside jit, too",
     "captured-others": "; {n} more because it captured other values: {seconds}",
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
@@ -48,7 +48,9 @@ TEMPLATES = {
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{lines} caused {compilations} outside jit ({names}){again}",
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
-    "lines-of-a-loop-and-functions": "lines {numbers}, in the loop at {line} and in functions that it calls,",
+    "lines-of-a-loop-and-functions": (
+        "lines {numbers}, in the loop at {line} and in functions called from it,"
+    ),
     "lines-of-a-function": "lines {numbers} of {functions}, which the loop at {line} calls,",
     "lines-below-a-function": (
         "lines {numbers} of {functions}, which the loop at {line} calls through {caller},"
@@ -550,7 +552,7 @@ TEMPLATES = {
         " {mask} selects changes{ranks}"
     ),
     "new-of-shape": ", where new has the shape of {array}",
-    "mask-of-rank": ". If {mask} has fewer dimensions than {array}, write {mask}[:, None]",
+    "mask-of-rank": ". If {mask} has fewer dimensions than {array}, replace {mask} by {mask}[:, None] there",
     "fix-collect-in-list": (
         "collect the values in a Python list, and join them once after the loop: {name}.append({value}) in"
         " each iteration, and {name} = {joined} after the loop"
@@ -564,7 +566,7 @@ TEMPLATES = {
     ),
     "attributes-as-arguments": (
         ". This function must not assign to attributes: it takes the old values of {names} as arguments and"
-        " returns the new values"
+        " returns the new values, which the loop then assigns"
     ),
     "fix-jit-step-function": (
         "apply {how} to {function} as a whole: JAX then compiles it as one program. A value that {function}"
@@ -583,8 +585,8 @@ TEMPLATES = {
         " outside jit. Convert its arguments first, with jax.tree.map(np.asarray, ...)"
     ),
     "fix-reads-value": (
-        "{fix}. A jitted function cannot read the value of an array: replace {expression} at {line} by"
-        " jax.lax.while_loop, jax.lax.cond or jnp.where"
+        "{fix}. A jitted function cannot read the value of an array, so Python cannot decide: at {line},"
+        " use jnp.where, jax.lax.cond or jax.lax.while_loop instead of {expression}"
     ),
     "fix-returns-value": (
         "{fix}. A jitted function cannot read the value of an array: leave {expression} at {line} outside of"
@@ -629,8 +631,8 @@ TEMPLATES = {
     ),
     "fix-trace-draws": (
         "compute all draws at once, in compiled code: numpyro.infer.Predictive(model, posterior_samples,"
-        " parallel=True), or jax.jit(jax.vmap(f)) of a function f that computes one draw. Handlers alone run"
-        " the operations of the model one by one"
+        " parallel=True), or jax.jit(jax.vmap(f)), where f computes one draw. The handlers of numpyro"
+        " (seed, substitute, ...) without jit run each operation of the model separately"
     ),
     "fix-jit-around-run": (
         "{first}write one function that creates the MCMC or SVI object, runs it with progress_bar=False and"

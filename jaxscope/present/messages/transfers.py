@@ -116,10 +116,10 @@ TEMPLATES = {
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in operations outside jit,"
         " {where}"
     ),
-    "with-compiling": "{finding}; in addition, compiling these operations took {seconds}",
-    "with-running": "{finding}; in addition, running these operations took about {seconds}",
+    "with-compiling": "{finding}; compiling these operations took another {seconds}",
+    "with-running": "{finding}; running these operations took about another {seconds}",
     "with-reading": (
-        "{finding}; in addition, going through the rows and reading the elements took about {seconds}"
+        "{finding}; going through the rows and reading the elements took about another {seconds}"
     ),
     "python-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in Python code between its"
@@ -183,22 +183,22 @@ TEMPLATES = {
         " (no line of your code seems to set it: look for an environment variable such as {variable})"
     ),
     "fix-jit-iteration": (
-        "put these operations into one jitted function, and call it once in each iteration. What depends only"
-        " on Python numbers can be computed with math or NumPy"
+        "put these operations into one jitted function, and call it once in each iteration. Compute values"
+        " that depend only on Python numbers with math or NumPy, not with jax.numpy"
     ),
     "fix-jit-passed-function": (
-        "apply jit to {function}, which a library calls because of {line}: jitted = jax.jit({function}), once"
-        " and before the loop, and use jitted instead of {function}. Arrays that {function} reads from"
-        " outside should become arguments"
+        "a library calls {function} again and again, from {line}: apply jit to {function}, once and before"
+        " the loop. Write jitted = jax.jit({function}), and use jitted instead of {function}. Arrays that"
+        " {function} reads from outside should become arguments"
     ),
     "fix-jit-output": (
-        "put these operations, which some iterations run, into one jitted function, and call it there. What"
-        " depends only on Python numbers can be computed with math or NumPy"
+        "put these operations, which some iterations run, into one jitted function, and call it there."
+        " Compute values that depend only on Python numbers with math or NumPy, not with jax.numpy"
     ),
     "fix-jit-each": (
-        "the lines are in several loops: put the operations of each into a jitted function of its own, or"
-        " apply jit to the function that the line calls. What depends only on Python numbers or NumPy arrays"
-        " can be computed with math or NumPy"
+        "the lines are in several loops: for each loop, put its operations into one jitted function. If a"
+        " line only calls one function, apply jit to that function instead. Compute values that depend only"
+        " on Python numbers or NumPy arrays with math or NumPy, not with jax.numpy"
     ),
     "fix-inner-loop": (
         "{fix}. JAX would unroll the Python loop at {loop}, and compile again for another number of"
