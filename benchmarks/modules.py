@@ -342,7 +342,7 @@ def truth(module: Module, facts: dict[str, Any]) -> dict[str, Rows | object]:
     }
 
 
-def said(text: str, facts: dict[str, Any]) -> dict[str, Rows | object]:
+def read_by_jaxscope(text: str, facts: dict[str, Any]) -> dict[str, Rows | object]:
     """Return the same figures as ``truth``, as jaxscope reads them from the text."""
     mesh = [(axis, size) for axis, size in facts["mesh"] or []]
     found = texts.analyze(text, mesh=mesh or None)
@@ -399,7 +399,7 @@ def compare(text: str, binary: bytes, facts: dict[str, Any]) -> Compared:
       facts: the mesh of the program, as (axis, size), and the compiler's memory figures in bytes.
     """
     module = Module(binary, math.prod(size for _, size in facts["mesh"] or []))
-    true, read, result = truth(module, facts), said(text, facts), Compared()
+    true, read, result = truth(module, facts), read_by_jaxscope(text, facts), Compared()
     for what, expected in true.items():
         given = read[what]
         if isinstance(expected, tuple) and isinstance(expected[0], tuple):
