@@ -13,6 +13,17 @@
 #include <stdint.h>
 #include <structmember.h>
 
+/* The frames of CPython 3.11 to 3.13 are read where they are. PyFrame_GetBack makes a Python object of each one, and
+   the function that it belongs to then takes longer to return: together several us in a call with effects. */
+#if !defined(Py_GIL_DISABLED) && PY_VERSION_HEX < 0x030E0000
+#define Py_BUILD_CORE 1
+#include <internal/pycore_frame.h>
+#undef Py_BUILD_CORE
+#define RAW_FRAMES 1
+#else
+#define RAW_FRAMES 0
+#endif
+
 /* -- Tick: a number that grows, and where it is stored ------------------------------------------------------- */
 
 typedef struct {
@@ -291,14 +302,15 @@ typedef struct {
     PyObject *jaxpr, *arguments;              /* local variables of the first */
     PyObject *arrays, *devices;               /* local variables of the second */
     PyObject *devices_of;                     /* of an array */
+    PyObject *received;                       /* a Tick that counts the events */
 } EventFilter;
 
-#define FILTER_OBJECTS 12
+#define FILTER_OBJECTS 13
 
 /* The attributes that are read, with their interned names. */
-enum { CALLBACKS, CALLS, HANDLERS, KNOWN, NESTED, OPEN, PREVIOUS, PUTS, RECEIVED, REPEATS, STEPPING, WAITING, WAYS_TO_CALLBACKS, ATTRIBUTES };
+enum { CALLS, HANDLERS, KNOWN, NESTED, OPEN, PREVIOUS, PUTS, RECEIVED, REPEATS, STEPPING, WAITING, WAYS_TO_CALLBACKS, ATTRIBUTES };
 static const char *const attribute_texts[ATTRIBUTES] = {
-    "callbacks", "calls", "handlers", "known", "nested", "open", "previous", "puts", "received", "repeats", "stepping", "waiting", "ways_to_callbacks",
+    "calls", "handlers", "known", "nested", "open", "previous", "puts", "received", "repeats", "stepping", "waiting", "ways_to_callbacks",
 };
 static PyObject *attribute_names[ATTRIBUTES];
 
@@ -324,55 +336,106 @@ is_name(PyObject *name, PyObject *other)
     return name == other || (PyUnicode_Check(name) && PyUnicode_Compare(name, other) == 0);
 }
 
-/* Frame ``number``, counted from the frame that called JAX's listener, which is 1. A new reference; NULL: there
-   is none. */
-static PyFrameObject *
-frame_at(Py_ssize_t number)
+#if RAW_FRAMES
+
+typedef _PyInterpreterFrame Frame; /* no reference: valid while its function runs */
+
+static Frame *
+complete(Frame *frame) /* the frame, or the first one above it that runs Python code */
 {
-    PyFrameObject *frame = PyEval_GetFrame();
-    Py_XINCREF(frame);
-    while (frame != NULL && number-- > 1) {
-        PyFrameObject *back = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = back;
+    while (frame != NULL && _PyFrame_IsIncomplete(frame)) {
+        frame = frame->previous;
     }
     return frame;
 }
 
-static int
-runs(PyFrameObject *frame, PyObject *code)
+/* Frame ``number``, counted from the frame that called JAX's listener, which is 1. NULL: there is none. */
+static Frame *
+frame_at(Py_ssize_t number)
 {
-    if (frame == NULL) {
-        return 0;
+    PyThreadState *thread = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030D0000
+    Frame *frame = complete(thread->current_frame);
+#else
+    Frame *frame = complete(thread->cframe->current_frame);
+#endif
+    while (frame != NULL && number-- > 1) {
+        frame = complete(frame->previous);
     }
-    PyObject *its = (PyObject *)PyFrame_GetCode(frame);
-    Py_DECREF(its); /* the frame keeps it */
-    return its == code;
+    return frame;
+}
+
+static PyObject *
+code_of(Frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return frame->f_executable;
+#else
+    return (PyObject *)frame->f_code;
+#endif
+}
+
+/* The value of a local variable of a frame: a new reference, or NULL with an exception set. */
+static PyObject *
+local_of(Frame *frame, PyObject *name)
+{
+    PyCodeObject *code = (PyCodeObject *)code_of(frame);
+    for (int i = 0; i < code->co_nlocalsplus; i++) {
+        if (is_name(PyTuple_GET_ITEM(code->co_localsplusnames, i), name)) {
+            PyObject *value = frame->localsplus[i];
+            value = value != NULL && PyCell_Check(value) ? PyCell_GET(value) : value;
+            if (value != NULL) {
+                return Py_NewRef(value);
+            }
+        }
+    }
+    PyErr_SetObject(PyExc_NameError, name);
+    return NULL;
+}
+
+#else
+
+typedef PyFrameObject Frame; /* no reference either: its function's frame keeps it */
+
+static Frame *
+frame_at(Py_ssize_t number)
+{
+    PyFrameObject *frame = PyEval_GetFrame();
+    while (frame != NULL && number-- > 1) {
+        frame = PyFrame_GetBack(frame);
+        Py_XDECREF(frame); /* the interpreter's own frame keeps it */
+    }
+    return frame;
+}
+
+static PyObject *
+code_of(Frame *frame)
+{
+    PyObject *code = (PyObject *)PyFrame_GetCode(frame);
+    Py_DECREF(code); /* the frame keeps it */
+    return code;
+}
+
+static PyObject *
+local_of(Frame *frame, PyObject *name)
+{
+    return PyFrame_GetVar(frame, name);
+}
+
+#endif
+
+static int
+runs(Frame *frame, PyObject *code)
+{
+    return frame != NULL && code_of(frame) == code;
 }
 
 /* Store new references to two local variables of a frame. 0, or -1 with an exception set. */
 static int
-two_locals(PyFrameObject *frame, PyObject *first, PyObject *second, PyObject **one, PyObject **two)
+two_locals(Frame *frame, PyObject *first, PyObject *second, PyObject **one, PyObject **two)
 {
-    *one = *two = NULL;
-#if PY_VERSION_HEX >= 0x030C0000
-    *one = PyFrame_GetVar(frame, first);
-    *two = *one == NULL ? NULL : PyFrame_GetVar(frame, second);
-#else
-    PyObject *locals = PyFrame_GetLocals(frame);
-    if (locals == NULL) {
-        return -1;
-    }
-    *one = PyObject_GetItem(locals, first);
-    *two = *one == NULL ? NULL : PyObject_GetItem(locals, second);
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (PyDict_Check(locals)) {
-        PyDict_Clear(locals); /* the frame keeps it, and it would keep the variables' values alive */
-    }
-    PyErr_Restore(type, value, traceback);
-    Py_DECREF(locals);
-#endif
+    *one = local_of(frame, first);
+    *two = *one == NULL ? NULL : local_of(frame, second);
     if (*two == NULL) {
         Py_CLEAR(*one);
         return -1;
@@ -431,7 +494,7 @@ on_miss(EventFilter *self)
 {
     int handled = 0;
     PyObject *jaxpr = NULL, *arguments = NULL, *calls = NULL, *nested = NULL;
-    PyFrameObject *frame = frame_at(2);
+    Frame *frame = frame_at(2);
     if (runs(frame, self->call_code)) {
         PyObject *stepping = attribute(self->probe, STEPPING);
         handled = stepping == NULL ? -1 : stepping == Py_None;
@@ -450,7 +513,6 @@ on_miss(EventFilter *self)
     Py_XDECREF(arguments);
     Py_XDECREF(calls);
     Py_XDECREF(nested);
-    Py_XDECREF(frame);
     return handled;
 }
 
@@ -459,9 +521,9 @@ on_copied(EventFilter *self)
 {
     int handled = 0;
     PyObject *arrays = NULL, *devices = NULL, *fast_arrays = NULL, *fast_devices = NULL;
-    PyFrameObject *frame = frame_at(2);
+    Frame *frame = frame_at(2);
     if (!runs(frame, self->copy_code)) {
-        goto done;
+        return 0;
     }
     handled = -1;
     if (two_locals(frame, self->arrays, self->devices, &arrays, &devices) < 0) {
@@ -486,7 +548,6 @@ done:
     Py_XDECREF(fast_devices);
     Py_XDECREF(arrays);
     Py_XDECREF(devices);
-    Py_XDECREF(frame);
     return handled;
 }
 
@@ -500,11 +561,9 @@ on_way_to_callback(PyObject *puts)
     Py_XDECREF(ways);
     while (!found && each != NULL && (way = PyIter_Next(each)) != NULL) {
         if (PyTuple_Check(way) && PyTuple_GET_SIZE(way) == 3) {
-            PyFrameObject *called = frame_at(PyLong_AsSsize_t(PyTuple_GET_ITEM(way, 0)));
-            PyFrameObject *function = called == NULL ? NULL : PyFrame_GetBack(called);
-            found = runs(called, PyTuple_GET_ITEM(way, 2)) && runs(function, PyTuple_GET_ITEM(way, 1));
-            Py_XDECREF(called);
-            Py_XDECREF(function);
+            Py_ssize_t above = PyLong_AsSsize_t(PyTuple_GET_ITEM(way, 0));
+            found = runs(frame_at(above), PyTuple_GET_ITEM(way, 2))
+                    && runs(frame_at(above + 1), PyTuple_GET_ITEM(way, 1));
         }
         Py_DECREF(way);
     }
@@ -562,16 +621,7 @@ filter_vectorcall(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
         PyErr_SetString(PyExc_TypeError, "expects the name of an event and its arguments");
         return NULL;
     }
-    PyObject *before = attribute(self->probe, CALLBACKS);
-    PyObject *one = before == NULL ? NULL : PyLong_FromLong(1);
-    PyObject *after = one == NULL ? NULL : PyNumber_Add(before, one);
-    if (after != NULL) {
-        PyObject_SetAttr(self->probe, attribute_names[CALLBACKS], after);
-    }
-    Py_XDECREF(before);
-    Py_XDECREF(one);
-    Py_XDECREF(after);
-    PyErr_Clear();
+    ((Tick *)self->received)->value++;
     if (handle_event(self, args[0]) == 1) {
         Py_RETURN_NONE;
     }
@@ -600,9 +650,9 @@ filter_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
         return NULL;
     }
     self->vectorcall = filter_vectorcall;
-    if (!PyArg_ParseTuple(args, "O(OOOO)(OO)(OO)(OO)O", &self->probe, &self->miss, &self->copied, &self->put,
+    if (!PyArg_ParseTuple(args, "O(OOOO)(OO)(OO)(OO)OO!", &self->probe, &self->miss, &self->copied, &self->put,
                           &self->put_done, &self->call_code, &self->copy_code, &self->jaxpr, &self->arguments,
-                          &self->arrays, &self->devices, &self->devices_of)) {
+                          &self->arrays, &self->devices, &self->devices_of, Tick_Type, &self->received)) {
         memset(&self->probe, 0, FILTER_OBJECTS * sizeof(PyObject *));
         Py_DECREF(self);
         return NULL;
@@ -683,7 +733,8 @@ PyInit__warm(void)
     PyObject *tick = PyType_FromModuleAndSpec(made, &tick_spec, NULL);
     PyObject *call = PyType_FromModuleAndSpec(made, &call_spec, NULL);
     PyObject *filter = PyType_FromModuleAndSpec(made, &filter_spec, NULL);
-    if (tick == NULL || call == NULL || filter == NULL || PyModule_AddObjectRef(made, "Tick", tick) < 0
+    if (tick == NULL || call == NULL || filter == NULL || PyModule_AddIntConstant(made, "VERSION", 2) < 0
+        || PyModule_AddObjectRef(made, "Tick", tick) < 0
         || PyModule_AddObjectRef(made, "Call", call) < 0 || PyModule_AddObjectRef(made, "EventFilter", filter) < 0) {
         Py_XDECREF(tick);
         Py_XDECREF(call);

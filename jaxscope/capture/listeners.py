@@ -29,7 +29,7 @@ class Listeners(Protocol):
 class EventHandler(Protocol):
     """What ``event_filter`` uses of a ``Probe``. The C version reads the attributes by these names."""
 
-    callbacks: int
+    events: Any
     previous: Any
     stepping: Any
     calls: Any
@@ -101,6 +101,7 @@ def event_filter(probe: EventHandler) -> Callable[..., None]:
         jax_internals.ImplFrame.locals_of("jaxpr", "args"),
         jax_internals.DeviceCopyFrame.locals_of("batch_xs", "batch_devs"),
         jax_internals.devices_in_order,
+        probe.events,
     )
     return made
 
@@ -113,6 +114,7 @@ def python_filter(probe: EventHandler) -> Callable[..., None]:
     # events the program removes jaxscope's code from the processor's caches.
     getframe = sys._getframe
     devices_of, nested, handlers = jax_internals.devices_in_order, probe.nested, probe.handlers
+    events = probe.events
     miss, copied = jax_internals.EVENT_MISS, jax_internals.EVENT_COPIED
     put, put_done = jax_internals.EVENT_PUT, jax_internals.EVENT_PUT_DONE
     call_code, copy_code = jax_internals.ImplFrame.code(), jax_internals.DeviceCopyFrame.code()
@@ -121,7 +123,7 @@ def python_filter(probe: EventHandler) -> Callable[..., None]:
     of_copy = operator.itemgetter(*jax_internals.DeviceCopyFrame.locals_of("batch_xs", "batch_devs"))
 
     def on_test(name: str, *args: Any) -> None:
-        probe.callbacks += 1
+        events.value += 1
         try:
             if probe.previous is not None:
                 pass

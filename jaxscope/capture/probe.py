@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import frames, listeners, rounding, shield, waiting_thread
+from jaxscope.capture import frames, listeners, rounding, shield, waiting_thread, warm
 from jaxscope.capture.calls import functions, signature, wrappers
 from jaxscope.capture.calls.buffer_lifetime import BufferLifetimes
 from jaxscope.capture.calls.cache_clearings import Clearings
@@ -86,8 +86,15 @@ class Probe:
         self.phases = Phases(writer, self.introductions, ir, self.monitor)
         self.buffer_lifetimes = BufferLifetimes(writer.emit)
         self._sees_traces = True  # whether the installed JAX has the function that TraceFrame describes
-        self.callbacks = 0  # how often JAX called us: a test asserts that warm calls add nothing
+        self.events = warm.Tick()
+        self.events.value = 0
         self.on_test = listeners.event_filter(self)  # one object: it is compared with JAX's present listener
+
+    @property
+    def callbacks(self) -> int:
+        """How many times JAX has called this recording. Warm calls add nothing."""
+        count: int = self.events.value
+        return count
 
     def install(self) -> None:
         """Register the listeners for JAX's events. The present listener for JAX's test events is remembered
@@ -133,21 +140,21 @@ class Probe:
     def on_scalar(self, event: str, value: float | int, **_: Any) -> None:
         """Receive the beginning of a phase (trace, lowering, compilation) from ``jax.monitoring``. ``event``
         names the phase (other events are ignored); ``value`` is not used."""
-        self.callbacks += 1
+        self.events.value += 1
         if event in PHASES:
             self._guarded("phase_starts", self._began, PHASES[event], sys._getframe(1))
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None:
         """Receive the end of a phase (trace, lowering, compilation) from ``jax.monitoring``. ``event`` names
         the phase, which took ``duration_secs``; other events are ignored."""
-        self.callbacks += 1
+        self.events.value += 1
         if event in PHASES:
             self._guarded("phase_durations", self._ended, PHASES[event], duration_secs, sys._getframe(1))
 
     def on_event(self, event: str, **_: Any) -> None:
         """Receive from ``jax.monitoring`` an ``event`` other than the beginning or end of a phase. Only two
         are used: a program was found in the persistent cache, or it was not."""
-        self.callbacks += 1
+        self.events.value += 1
         if event in CACHE:
             self._guarded("cache_events", self._cache, CACHE[event])
 

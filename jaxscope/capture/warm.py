@@ -15,6 +15,7 @@ from jaxscope.errors import to_be_read
 
 __tracebackhide__ = to_be_read
 PURE = "JAXSCOPE_PURE_PYTHON"  # set in the environment: do not use the C version
+VERSION = 2  # of what the C version takes and gives
 
 
 class PythonTick:
@@ -64,12 +65,15 @@ class PythonCall:
 
 def _built() -> tuple[Any, Any, Any] | None:
     """Return (``Tick``, ``Call``, ``EventFilter``), the classes of the C extension. Return None if it was not
-    built, or if the environment variable JAXSCOPE_PURE_PYTHON is set."""
+    built, if it was built from other sources (``VERSION``), or if the environment variable
+    JAXSCOPE_PURE_PYTHON is set."""
     if os.environ.get(PURE):
         return None
     try:
         built: Any = importlib.import_module("jaxscope._warm")
     except ImportError:  # no compiler when it was installed, or used from a source tree
+        return None
+    if getattr(built, "VERSION", 1) != VERSION:  # left by an installation of another version
         return None
     return built.Tick, built.Call, built.EventFilter
 

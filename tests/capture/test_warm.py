@@ -5,6 +5,7 @@ import gc
 import importlib
 import sys
 import threading
+import types
 import weakref
 
 import pytest
@@ -254,6 +255,13 @@ def test_a_step_of_a_program_counts_the_same_in_python_as_in_c(record):
 
 def test_what_was_built_is_what_is_used():
     assert warm.IN_C is (importlib.util.find_spec("jaxscope._warm") is not None)
+
+
+def test_what_another_version_of_jaxscope_built_is_not_used(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jaxscope._warm", types.SimpleNamespace(Tick=1, Call=2, EventFilter=3))
+    assert warm._built() is None
+    sys.modules["jaxscope._warm"].VERSION = warm.VERSION
+    assert warm._built() == (1, 2, 3)
 
 
 def test_the_events_of_calls_with_effects_lead_to_the_same_log_in_python_as_in_c(record):
