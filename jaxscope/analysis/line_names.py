@@ -22,9 +22,11 @@ from jaxscope.analysis.rewrap_site import (
     spans,
     syntax,
 )
-from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.libraries import JAX_ROOTS, TRACED_WHOLE
 
 _GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
+_OUTPUT = frozenset({"print", "open", "input"})
+_CHANGES = frozenset({"append", "extend", "insert", "pop", "setdefault"})
 LONGEST = 40  # characters of a call that is quoted in a message
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _MESH_MAKERS = frozenset({"Mesh", "make_mesh"})
@@ -175,6 +177,37 @@ def attributes_set(source: str | None, name: str) -> tuple[str, ...]:
     found = function(source, name)
     targets = [n for n in ast.walk(found) if isinstance(n, ast.Attribute)] if found is not None else []
     return tuple(dict.fromkeys(ast.unparse(n) for n in targets if isinstance(n.ctx, ast.Store)))
+
+
+def computes_only(source: str | None, name: str) -> bool:
+    """Return whether jit could probably trace the function with the qualified name ``name`` as a whole: it
+    calls no function of a package that does not compute with JAX, such as ``random`` or ``matplotlib``, does
+    not print, and changes no list or dict that it did not make. False if the function is not found."""
+    found, defined = syntax(source), function(source, name)
+    if found is None or defined is None or isinstance(defined, ast.AsyncFunctionDef):
+        return False
+    names, own = imported(found), set[str]()
+    for n in ast.walk(defined):
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+            own.add(n.id)
+    for n in ast.walk(defined):
+        if isinstance(n, (ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal)):
+            return False
+        if not isinstance(n, ast.Call):
+            continue
+        package = full_name(n.func, names).partition(".")[0]
+        if package and package not in TRACED_WHOLE | {"math", "functools"}:
+            return False
+        if isinstance(n.func, ast.Name) and n.func.id in _OUTPUT:
+            return False
+        owner = n.func.value if isinstance(n.func, ast.Attribute) else None
+        if (
+            owner is not None
+            and last_name(n.func) in _CHANGES
+            and not (isinstance(owner, ast.Name) and owner.id in own)
+        ):
+            return False
+    return True
 
 
 def cache_size(function: Definition) -> float | None:

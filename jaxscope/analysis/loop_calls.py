@@ -587,6 +587,13 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
     )
 
 
+def loop_from(source: str | None, line: int) -> ast.For | ast.While | None:
+    """Return the ``for`` or ``while`` that begins on ``line``; None if there is none."""
+    found = syntax(source)
+    begin = (n for n in found.blocks if n.lineno == line) if found is not None else ()
+    return next((n for n in begin if isinstance(n, (ast.For, ast.While))), None)
+
+
 def carries(loop: ast.For | ast.While) -> bool:
     """Return whether an iteration of ``loop`` reads a variable that the iteration before it set. ``total`` in
     ``total += x`` does not count as read."""

@@ -22,13 +22,14 @@ PLACES = 4  # the most lines that call a function, each with a value of its own
 def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
     """Return whether a few places (2 to PLACES) call ``f``, and each place passes one value in all its
     recorded calls: one line the training set, another line the test set. A place is a call in the source, in
-    one process. False if the key or the line of a call is unknown.
+    one process. The levels of a recursion are any number of places. False if the key or the line of a call is
+    unknown.
 
     Args:
       value_of: returns the value to compare from the cache key of a call.
       callers: whether the same call in the source with other callers is another place.
     """
-    values: dict[Hashable, Hashable] = {}
+    values, places = dict[Hashable, Hashable](), set[Hashable]()
     for c in f.compilations:
         if c.goes_on or c.entry == "nested":
             continue  # traced for another call: inside a function that is jitted, too, or under a transform
@@ -36,7 +37,8 @@ def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, call
             return False
         lines = [at.place for at in (c.lines if callers else (c.site,))]
         value = value_of(c.key)
-        if values.setdefault((c.process.id, c.missed.column, *lines), value) != value or len(values) > PLACES:
+        places.add((c.process.id, c.missed.column, frozenset(lines)))
+        if values.setdefault((c.process.id, c.missed.column, *lines), value) != value or len(places) > PLACES:
             return False
     return len(values) > 1
 

@@ -381,11 +381,12 @@ def _waits_in(run: Run, at: Frame) -> Iterator[Frame]:
             yield from (f for f in t.stack if (f.file, f.function) == (at.file, at.function))
 
 
-def _around(run: Run, stack: Iterable[Frame]) -> Iterator[tuple[Frame, int]]:
-    """Yield the loops around the lines of ``stack``, each as (first line, number of the last line)."""
+def _around(run: Run, stack: Iterable[Frame], *, comprehensions: bool = False) -> Iterator[tuple[Frame, int]]:
+    """Yield the loops around the lines of ``stack``, each as (first line, number of the last line). If
+    ``comprehensions`` is True, comprehensions count as loops."""
     text = sources.of(run)
     for frame in stack:
-        for first, last in loops_around(text(frame.file), frame.line):
+        for first, last in loops_around(text(frame.file), frame.line, comprehensions=comprehensions):
             yield Frame(frame.file, first, frame.function), last
 
 
@@ -440,13 +441,14 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
 
 
 def inner_loop(run: Run, loop: Loop, share: float) -> Frame | None:
-    """Return the first line of the loop with the most seconds inside ``loop``, or inside a function that
-    ``loop`` calls. None if there is none, or if it has less than the fraction ``share`` of the seconds of
-    ``loop``."""
+    """Return the first line of the loop or comprehension with the most seconds inside ``loop``, or inside a
+    function that ``loop`` calls. None if there is none, or if it has less than the fraction ``share`` of the
+    seconds of ``loop``."""
     seconds: dict[Frame, float] = {}
     for t in loop.times:
-        for line, last in reversed(list(_around(run, reversed(t.stack)))):  # innermost first
-            if (line, last) == (loop.line, loop.last):
+        around = list(_around(run, reversed(t.stack), comprehensions=True))
+        for line, last in reversed(around):  # innermost first
+            if (line.place, last) == (loop.line.place, loop.last):
                 break
             seconds[line] = seconds.get(line, 0.0) + t.seconds - t.blocked
     most = max(seconds, key=lambda line: seconds[line], default=None)

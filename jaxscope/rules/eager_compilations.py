@@ -626,9 +626,16 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         if written := line_names.attributes_set(text, function):
             words = message("fix-jit-part-of-method", function=name, how=how, names=Names(written, LINES))
         fix = Fix(words, "jit", {"function": name})
+        if any(_recurses(c, iteration.file, function) for p in lines for c in p.compilations):
+            fix = Fix(message("fix-jit-parts", pad=None), "jit")  # as a whole, each level is compiled in it
     around = loop_around(text, iteration.line)
     loop = (iteration.file, *around) if around is not None and function is None else None
     return jit_obstacles.with_obstacles(run, fix, called, called, loop)
+
+
+def _recurses(c: Compilation, file: str, function: str) -> bool:
+    """Return whether ``function`` of ``file`` called itself, directly or not, when JAX compiled ``c``."""
+    return sum((at.file, at.function) == (file, function) for at in c.lines) > 1
 
 
 def _of_callback(run: Run, callback: Callback, avoidable: Sequence[Avoidable]) -> Finding:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import itertools
 import re
 import sys
 from collections import Counter
@@ -16,13 +15,13 @@ from jaxscope.analysis.element_reads import draws_one, reads_archive
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import depends_on_a_condition, hands_over, last_name, loop_around, syntax
+from jaxscope.analysis.rewrap_site import depends_on_a_condition, last_name, loop_around, syntax
 from jaxscope.model import line_times, sources, transfers
 from jaxscope.model.line_times import Loop
 from jaxscope.model.payers import line_of
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.rules import element_reads, jit_obstacles, root_cause
+from jaxscope.rules import element_reads, jit_obstacles, loop_functions, root_cause
 from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
 from jaxscope.rules.transfers import printing_lines
@@ -284,10 +283,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         copied = sum(t.seconds for t in loop.times if _at(t) in element_reads.small_copies(run))
         if 2 * copied > loop.seconds:
             fix = Fix(message("fix-join-on-host"), "numpy")
-        elif (called := _called_by_library(run, loop)) is not None:
-            function, line = called
-            words = message("fix-jit-passed-function", function=function, line=line)
-            fix = Fix(words, "jit", {"function": function})
+        elif (of_function := loop_functions.advice(run, loop)) is not None:
+            fix = root_cause.with_inner_loop(run, of_function, line_times.inner_loop(run, loop, INNER))
         elif _below_an_if(run, of_the_loop):
             fix = Fix(message("fix-jit-output"), "jit")
         elif scan is not None:
@@ -297,7 +294,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         elif several and _in_several_loops(run, lines):
             fix = Fix(message("fix-jit-each"), "jit")
         else:
-            fix = root_cause.with_inner_loop(fix, line_times.inner_loop(run, loop, INNER))
+            fix = root_cause.with_inner_loop(run, fix, line_times.inner_loop(run, loop, INNER))
     else:
         text, name = message("python-in-loop", **fields), _needed_next(run, loop)
         fix = Fix(message("fix-python-in-loop"), "prefetch")
@@ -462,36 +459,8 @@ def _calling_back(run: Run) -> frozenset[tuple[str, int]]:
     return frozenset(
         c.lines[k + 1].place
         for c in run.compilations.values()
-        if c.function.user and (k := _passed_to_library(run, c.lines)) is not None
+        if c.function.user and (k := loop_functions.passed_to_library(run, c.lines)) is not None
     )
-
-
-def _passed_to_library(run: Run, stack: Sequence[Frame]) -> int | None:
-    """Return the position in ``stack``, the user's lines innermost first, of the function that the next line
-    passes to a library, which calls it; None if there is none."""
-    text = sources.of(run)
-    for k, (inner, outer) in enumerate(itertools.pairwise(stack)):
-        name = inner.function.rpartition(".")[2]
-        if name == "<lambda>" and inner.place == outer.place:
-            return k
-        if hands_over(text(outer.file), outer.line, name):
-            return k
-    return None
-
-
-def _called_by_library(run: Run, loop: Loop) -> tuple[str, Frame] | None:
-    """Return the function that a library calls and in which most of the time of ``loop`` was spent, and the
-    line that passes this function to the library, or a lambda that calls it. None if there is none."""
-    seconds = Counter[tuple[str, Frame]]()
-    for t in loop.times:
-        k = _passed_to_library(run, t.stack)
-        if k is not None and t.stack[k].function.endswith("<lambda>"):
-            k = k - 1 if k else None
-        if k is not None:
-            at = next(f for f in t.stack[k + 1 :] if not f.function.endswith("<lambda>"))
-            seconds[t.stack[k].function.rpartition(".")[2], at] += round(1e9 * t.seconds)
-    every = sum(t.seconds for t in loop.times)
-    return next((found for found, ns in seconds.most_common(1) if 2e-9 * ns > every), None)
 
 
 @cached_until_changed

@@ -205,7 +205,7 @@ def _jit_the_call(run: Run, line: _Line) -> Advice:
         functions = len({c.function.id for c in p.again})
         several = line.changing and len(p.again) >= MORE_THAN_LAYERS * functions
         pad = message("and-pad-arguments") if several else None
-        words = message("fix-jit-through-library", how=_as_in(jitted), pad=pad)
+        words = message("fix-jit-through-library", how=as_in(jitted), pad=pad)
         seconds = line.repeat_seconds if several else line.all_seconds
         return Advice(SIZES if several else None, Fix(words, "jit"), seconds)
     reason = BODIES if line.anew and not p.within else None
@@ -315,14 +315,14 @@ def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
     if new is None and beside is not None and not jitted.checked:
         name, outer, captured = beside
         also = _as_arguments(captured)
-        return message("fix-jit-local-function", name=name, outer=outer, captured=also, how=_as_in(jitted))
+        return message("fix-jit-local-function", name=name, outer=outer, captured=also, how=as_in(jitted))
     if new is None:
         repeated = loop_around(source, n) is not None
         before = message("before-the-loop") if repeated and not jitted.checked else None
-        return message("fix-jit-this-call", before=before, how=_as_in(jitted))
+        return message("fix-jit-this-call", before=before, how=as_in(jitted))
     name, captured = new
     also = _as_arguments(captured)
-    return message("fix-jit-new-function", name=name, captured=also, how=_as_in(jitted))
+    return message("fix-jit-new-function", name=name, captured=also, how=as_in(jitted))
 
 
 def _as_arguments(captured: Sequence[str]) -> Message | None:
@@ -368,7 +368,7 @@ def _inside(p: Payer) -> Message | None:
     return message("inside-function", function=name) if name else None
 
 
-def _as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
+def as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
     """Return a clause that shows the call ``jitted`` of the line under jit, for the advice to jit it:
     ``jitted = jax.jit(f)``. Return None if ``jitted`` is None, because the line has no such call."""
     if jitted is None:
@@ -437,7 +437,7 @@ def _for_library(run: Run, line: _Line) -> Advice:
     if line.changing and p.library in COMPUTING_ROOTS:
         words = message("fix-one-size-for-library", library=p.library)
         return Advice(SIZES, Fix(words, "pad"), line.repeat_seconds)
-    of_method = message("fix-jit-method", how=_as_in(line.jitted), library=p.library)
+    of_method = message("fix-jit-method", how=as_in(line.jitted), library=p.library)
     if p.library in COMPUTING_ROOTS and _calls(run, p, STEPS):
         return Advice(MADE if line.anew else None, Fix(of_method, "jit"), line.all_seconds)
     if line.anew:

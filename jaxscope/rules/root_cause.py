@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from jaxscope.analysis import line_names
+from jaxscope.analysis import line_names, loop_calls
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.element_reads import only_iterates
@@ -296,23 +296,28 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     return kept
 
 
-def with_inner_loop(fix: Fix, inner: Frame | None) -> Fix:
+def with_inner_loop(run: Run, fix: Fix, inner: Frame | None) -> Fix:
     """Return the advice ``fix`` to jit the body of a loop, extended by advice about ``inner``, a Python loop
     inside that body, which tracing would unroll. Return ``fix`` alone if ``inner`` is None."""
     if inner is None:
         return fix
+    loop = loop_calls.loop_from(sources.of(run)(inner.file), inner.line)
+    in_order = isinstance(loop, ast.While) or (isinstance(loop, ast.For) and loop_calls.carries(loop))
+    instead = message("fix-loop-by-scan" if in_order else "fix-loop-by-vmap")
     arguments = {**fix.arguments, "inner": [inner.file, inner.line, inner.function]}
-    return Fix(message("fix-inner-loop", fix=fix.words, loop=inner), fix.kind, arguments)
+    return Fix(message("fix-inner-loop", fix=fix.words, loop=inner, instead=instead), fix.kind, arguments)
 
 
-def _of_both(fix: Fix, compiled: Finding, running: Finding) -> Fix:
+def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
     """Return ``fix``, the advice of the finding ``compiled`` to jit operations, extended by the advice that
     the finding ``running`` gives about an inner loop, unless the iterations of this inner loop are to be
     jitted; ``running`` is about the time of the loop that runs these operations."""
     other = fix_of(running)
+    if other is not None and "function" in other.arguments and slug_of(compiled) == "fix-jit-this-call":
+        return other  # nearly all operations of the loop are in this function, not only those of one line
     inner = other.arguments.get("inner") if other is not None else None
     loop = Frame(*inner) if inner else None
-    return with_inner_loop(fix, loop if loop is None or loop.place != compiled.subject else None)
+    return with_inner_loop(run, fix, loop if loop is None or loop.place != compiled.subject else None)
 
 
 def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
@@ -339,7 +344,7 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
                 title=title,
                 severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
                 evidence=[*first.evidence, Evidence(second.title, source=second.source), *second.evidence],
-                fix=_of_both(fix, f, running) if one_jit else running.fix,
+                fix=_of_both(run, fix, f, running) if one_jit else running.fix,
                 seconds=(f.seconds or 0.0) + (running.seconds or 0.0),
                 at_most=f.at_most,
             )

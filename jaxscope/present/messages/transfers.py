@@ -202,8 +202,14 @@ TEMPLATES = {
     ),
     "fix-inner-loop": (
         "{fix}. JAX would unroll the Python loop at {loop}, and compile again for another number of"
-        " iterations. Therefore stack the arrays that this loop goes through, and use jax.vmap (or"
-        " jax.lax.scan) instead of the loop"
+        " iterations. Therefore {instead}"
+    ),
+    "fix-loop-by-vmap": (
+        "stack the arrays that this loop goes through, and use jax.vmap (or jax.lax.scan) instead of the loop"
+    ),
+    "fix-loop-by-scan": (
+        "write it as jax.lax.scan or jax.lax.fori_loop, because each iteration needs results of the one"
+        " before; a loop of a few iterations may stay"
     ),
     "large-transfer-to-host": (
         "{what}{helper} copies arrays from the device to the host: {n} times, {bytes} in total"

@@ -1,0 +1,133 @@
+"""Which function a loop with operations outside jit runs, and what to do about it (JX605): a function that a
+library calls again and again, or one that the loop calls itself."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+
+from jaxscope.analysis import jit_decorators, line_names
+from jaxscope.analysis.jit_decorators import names_of
+from jaxscope.analysis.loop_calls import root
+from jaxscope.analysis.rewrap_site import hands_over, last_name, syntax
+from jaxscope.model import sources
+from jaxscope.model.line_times import Loop
+from jaxscope.model.run import Run
+from jaxscope.rules import outside_jit
+from jaxscope.schema.findings import Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.messages import Names, message
+
+NEARLY_ALL = 0.9  # share of a loop's time in a function that is worth jitting instead of the iteration
+LINES = 3  # attributes that are named
+
+
+def advice(run: Run, loop: Loop) -> Fix | None:
+    """Return the advice to jit the function in which most of the time of ``loop`` is spent: one that a
+    library calls, or one that the loop calls. None if there is none, or if jit cannot trace it as a whole."""
+    passed = _called_by_library(run, loop)
+    if passed is not None:
+        function, line = passed
+        words = message("fix-jit-passed-function", function=function, line=line)
+        return Fix(words, "jit", {"function": function})
+    return _of_called(run, loop)
+
+
+def passed_to_library(run: Run, stack: Sequence[Frame]) -> int | None:
+    """Return the position in ``stack``, the user's lines innermost first, of the function that the next line
+    passes to a library other than JAX, which calls it; None if there is none."""
+    text = sources.of(run)
+    for k, (inner, outer) in enumerate(itertools.pairwise(stack)):
+        name = inner.function.rpartition(".")[2]
+        passed = name == "<lambda>" and inner.place == outer.place
+        passed = passed or hands_over(text(outer.file), outer.line, name)
+        if passed and not _is_for_jax(text(outer.file), outer.line, name):
+            return k
+    return None
+
+
+def _is_for_jax(source: str | None, line: int, name: str) -> bool:
+    """Return whether ``line`` passes the function ``name``, or a lambda, only to functions of JAX and to
+    transforms, which call it once: ``jax.grad(lambda x: loss(x, y))(x)``, ``eqx.filter_grad(loss)``."""
+    found = syntax(source)
+    if found is None:
+        return False
+    calls, jax = found.calls.get(line, []), names_of(found.imports, JAX_ROOTS)
+    to = [c for c in calls if any(isinstance(a, ast.Lambda) or last_name(a) == name for a in c.args)]
+    return bool(to) and all(root(c.func) in jax or _is_transform(c) for c in to)
+
+
+def _is_transform(call: ast.Call) -> bool:
+    return (last_name(call.func) or "").removeprefix("filter_") in outside_jit.TRANSFORMS
+
+
+def _called_by_library(run: Run, loop: Loop) -> tuple[str, Frame] | None:
+    """Return the function that a library calls and in which most of the time of ``loop`` was spent, and the
+    line that passes this function to the library, or a lambda that calls it. None if there is none."""
+    seconds = Counter[tuple[str, Frame]]()
+    for t in loop.times:
+        k = passed_to_library(run, t.stack)
+        if k is not None and t.stack[k].function.endswith("<lambda>"):
+            k = k - 1 if k else None
+        if k is not None:
+            at = next(f for f in t.stack[k + 1 :] if not f.function.endswith("<lambda>"))
+            seconds[t.stack[k].function.rpartition(".")[2], at] += round(1e9 * t.seconds)
+    every = sum(t.seconds for t in loop.times)
+    return next((found for found, ns in seconds.most_common(1) if 2e-9 * ns > every), None)
+
+
+def _of_called(run: Run, loop: Loop) -> Fix | None:
+    """Return the advice to jit the function that lines of ``loop`` call, if nearly all of its time is spent
+    there."""
+    nanoseconds, own = Counter[tuple[str, str]](), Counter[Frame]()
+    lines = dict[tuple[str, str], dict[Frame, None]]()
+    for t in loop.times:
+        inside = (k for k, f in reversed([*enumerate(t.stack)]) if _is_line_of(loop, f))
+        outer = next(inside, 0)
+        called = next((f for f in reversed(t.stack[:outer]) if not f.function.endswith(">")), None)
+        if called is not None:
+            part = called.file, called.function
+            nanoseconds[part] += round(1e9 * (t.seconds - t.blocked))
+            lines.setdefault(part, {})[t.stack[outer]] = None
+        else:
+            own[t.stack[outer]] += round(1e9 * (t.seconds - t.blocked))
+    text = sources.of(run)
+    for (file, function), ns in nanoseconds.most_common(1):
+        ns += sum(own[at] for at in lines[file, function])  # the second half of a gradient
+        if ns < 1e9 * NEARLY_ALL * loop.seconds or not line_names.computes_only(text(file), function):
+            return None
+        return _jit_function(run, loop, file, function, [*lines[file, function]])
+    return None
+
+
+def _is_line_of(loop: Loop, f: Frame) -> bool:
+    """Return whether ``f`` is a line of ``loop`` itself, or of a comprehension or lambda in it."""
+    inside = f.file == loop.line.file and loop.line.line <= f.line <= loop.last
+    return inside and (f.function == loop.line.function or f.function.endswith(">"))
+
+
+def _jit_function(run: Run, loop: Loop, file: str, function: str, lines: Sequence[Frame]) -> Fix | None:
+    """Return the advice to jit ``function`` of ``file``, which ``lines`` of ``loop`` call. None if it is
+    unclear how."""
+    text, name = sources.of(run), function.replace(".<locals>", "")
+    written = line_names.attributes_set(text(file), function)
+    if written:
+        words = message("fix-jit-part-of-method", function=name, how="jit", names=Names(written, LINES))
+        return Fix(words, "jit", {"function": name})
+    if "." not in name:  # no method
+        statics = message("python-values-static")
+        words = message("fix-jit-step-function", function=name, how="jit", statics=statics)
+        return Fix(words, "jit", {"function": name})
+    at = lines[0]
+    if loop.calls and jit_decorators.calls(text(at.file), at.line, frozenset({name.rpartition(".")[2]})):
+        return None  # a method that may belong into a function that is jitted already
+    jitted = (
+        jit_decorators.advice(text(at.file), at.line, None) if len({f.place for f in lines}) == 1 else None
+    )
+    if jitted is None or jitted.checked:
+        return None
+    before = message("before-the-loop")
+    return Fix(message("fix-jit-this-call", before=before, how=outside_jit.as_in(jitted)), "jit")
