@@ -144,9 +144,12 @@ def _call_to_jit(
 
 def _statics(call: ast.Call) -> str:
     """Return the options of jit that make arguments of ``call`` static, as text: ``, static_argnums=2``.
-    Static are the arguments for which ``_for_python`` is True. The text is empty if there are none."""
+    Static are the arguments for which ``_for_python`` is True, and the method that Flax's ``apply`` gets. The
+    text is empty if there are none."""
     numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
-    names = [k.arg for k in call.keywords if k.arg is not None and _for_python(k.value)]
+    names = [
+        k.arg for k in call.keywords if k.arg is not None and (k.arg == "method" or _for_python(k.value))
+    ]
     options = f", static_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}" if numbers else ""
     return options + (
         f", static_argnames={(names[0] if len(names) == 1 else tuple(names))!r}" if names else ""

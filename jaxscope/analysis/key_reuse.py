@@ -43,6 +43,8 @@ class Reused(NamedTuple):
       calls: the called function of each call, as the source writes it: ``jax.random.normal``.
       lines: the line of each call, in the order of the source.
       equal: whether all calls are the same expression, so that their results are equal.
+      split: the key that was split several times, if the draws are from the same part of these splits:
+        ``key`` for ``split(key)[1]`` and ``split(key, 3)[1]``, which are equal. Else None.
     """
 
     function: str
@@ -50,6 +52,7 @@ class Reused(NamedTuple):
     calls: tuple[str, ...]
     lines: tuple[int, ...]
     equal: bool
+    split: str | None = None
 
 
 def find(source: str | None) -> list[Reused]:
@@ -414,6 +417,7 @@ def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws:
     """Yield one ``Reused`` for each key from which several calls in ``scope`` draw. ``draws`` recognizes the
     calls of ``jax.random`` in the file."""
     calls, assigned, keys = list[_Call](), list[tuple[str, tuple[int, int]]](), set[str]()
+    parts = _Parts(scope, draws)
     for node, above in _own(scope, ()):
         if isinstance(node, ast.Call):
             calls.append(_Call(node, above))
@@ -421,29 +425,34 @@ def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws:
             assigned += [(name, (node.lineno, node.col_offset)) for name in _names([node])]
         if isinstance(node, ast.Assign) and draws.name(node.value) in _MAKES_KEYS:
             keys |= _names(node.targets)
-    reused, earlier = dict[str, list[_Call]](), dict[str, list[_Call]]()
+    reused, earlier = dict[str, list[_Call]](), dict[str | _Part, list[_Call]]()
+    split = dict[str, str]()
     for c in sorted(calls, key=lambda c: c.place):
-        drawn, key = draws.name(c.node), _key(c.node)
+        drawn, key, part = draws.name(c.node), _key(c.node), parts.of(c.node)
         passed = {a.id for a in c.node.args if isinstance(a, ast.Name)}
         if drawn is None and (same := sorted(keys & passed)):  # another function, which may draw from the key
-            text, key = same[0], ast.unparse(c.node)
-        elif drawn is not None and drawn not in _NO_DRAW and key is not None:
-            text = key
+            text, source = same[0], ast.unparse(c.node)
+        elif drawn is not None and drawn not in _NO_DRAW and (key is not None or part is not None):
+            text = source = key or str(part)
         else:
             continue
-        names = _names([c.node]) if drawn is None else _names([ast.parse(key)])
-        for first in earlier.setdefault(key, []):
+        part = part if drawn is not None else None
+        names = _names([c.node]) if drawn is None else _names([ast.parse(text)])
+        for first in earlier.setdefault(part or source, []):
             if not _both(first, c) or (drawn is None and first.above != c.above):
                 continue
             if drawn in _SELECTS and draws.name(first.node) in _SELECTS:
                 continue
-            if any(name in names and first.place < at < c.place for name, at in assigned):
+            if part is None and any(name in names and first.place < at < c.place for name, at in assigned):
                 continue
+            if part is not None and _key(first.node) != text:
+                text = str(part)
+                split[text] = part.key
             members = reused.setdefault(text, [first])
             if first in members:  # a call that is in another branch than the others is left out
                 members.append(c)
                 break
-        earlier[key].append(c)
+        earlier[part or source].append(c)
     for text, members in reused.items():
         yield Reused(
             function=getattr(scope, "name", "<module>"),
@@ -451,7 +460,93 @@ def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws:
             calls=tuple(c.function for c in members),
             lines=tuple(c.node.lineno for c in members),
             equal=len({ast.unparse(c.node) for c in members}) == 1,
+            split=split.get(text),
         )
+
+
+_Place: TypeAlias = tuple[int, int]  # (line, column)
+
+
+class _Part(NamedTuple):
+    """Which part of a split a variable is.
+
+    Attributes:
+      key: the key that was split, as the source writes it.
+      set_at: where that key was set before. Splits of one key give the same keys if it is not set between
+        them.
+      number: the position of the part; None: the variable is the array of all parts.
+    """
+
+    key: str
+    set_at: _Place
+    number: int | None
+
+    def __str__(self) -> str:
+        return f"split({self.key})[{self.number}]"
+
+
+class _Parts:
+    """The variables of a function that are parts of a split key.
+
+    ``split(key)[1]`` and ``split(key, 3)[1]`` are the same key: with JAX's default
+    ``jax_threefry_partitionable``, a part does not depend on the number of parts.
+    """
+
+    def __init__(self, scope: ast.AST, draws: _Draws) -> None:
+        self._draws = draws
+        self._set: dict[str, list[tuple[_Place, _Part | None]]] = {}  # in the order of the source
+        nodes = [node for node, _ in _own(scope, ())]
+        assigned = [n for n in nodes if isinstance(n, ast.Assign)]
+        inside = {id(n): a for a in assigned for t in a.targets for n in ast.walk(t)}
+        stored = [n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        for n in sorted(stored, key=lambda n: (n.lineno, n.col_offset)):
+            statement = inside.get(id(n))
+            place = n.lineno, n.col_offset
+            if statement is not None:
+                place = statement.end_lineno or n.lineno, statement.end_col_offset or n.col_offset
+            part = self._made_by(statement, n) if statement is not None else None
+            self._set.setdefault(n.id, []).append((place, part))
+
+    def of(self, call: ast.Call) -> _Part | None:
+        """Return the part of a split from which ``call`` draws; None: it draws from another key."""
+        passed = [k.value for k in call.keywords if k.arg == "key"] or call.args[:1]
+        part = self._part(passed[0], (call.lineno, call.col_offset)) if passed else None
+        return part if part is not None and part.number is not None else None
+
+    def _made_by(self, statement: ast.Assign, name: ast.Name) -> _Part | None:
+        begins = statement.lineno, statement.col_offset
+        target = statement.targets[0]
+        part = self._part(statement.value, begins) if len(statement.targets) == 1 else None
+        if part is None or target is name:
+            return part
+        several = isinstance(target, ast.Tuple) and name in target.elts and part.number is None
+        if (
+            not several
+            or not isinstance(target, ast.Tuple)
+            or any(isinstance(e, ast.Starred) for e in target.elts)
+        ):
+            return None
+        return part._replace(number=target.elts.index(name))
+
+    def _part(self, node: ast.expr, at: _Place) -> _Part | None:
+        """Return which part of a split the expression ``node`` is at the place ``at``."""
+        if isinstance(node, ast.Subscript):
+            index = node.slice.value if isinstance(node.slice, ast.Constant) else None
+            array = self._part(node.value, at)
+            if array is None or array.number is not None or not isinstance(index, int) or index < 0:
+                return None
+            return array._replace(number=index)
+        if isinstance(node, ast.Name):
+            earlier = [part for place, part in self._set.get(node.id, ()) if place <= at]
+            return earlier[-1] if earlier else None
+        if self._draws.name(node) != "split" or not isinstance(node, ast.Call):
+            return None
+        key = node.args[0] if node.args else None
+        count = [*node.args[1:], *(k.value for k in node.keywords)]
+        if not isinstance(key, ast.Name) or any(isinstance(n, ast.Tuple) for n in count):
+            return None  # split(key, (2, 3)) gives rows
+        before = [place for place, _ in self._set.get(key.id, ()) if place <= at]
+        return _Part(key.id, before[-1] if before else (0, 0), None)
 
 
 def _names(nodes: Iterable[ast.AST]) -> set[str]:

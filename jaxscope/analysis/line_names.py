@@ -90,7 +90,8 @@ def captured(source: str | None, line: int) -> list[str]:
 
 def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]] | None:
     """Return (name of a function, variables that it captures) if ``line`` names a function that the loop
-    around the line defines again in each iteration; else None. For the variables see ``captured``."""
+    around the line defines again in each iteration; else None. For the variables see ``captured``. A lambda
+    on the line counts if it captures variables; its name is ``the lambda``."""
     found, loop = syntax(source), loop_around(source, line)
     if found is None or loop is None:
         return None
@@ -98,7 +99,9 @@ def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]
     for n in found.blocks:
         if isinstance(n, FUNCTION) and n.name in here and loop[0] < n.lineno <= loop[1]:
             return n.name, tuple(captured(source, begins_at(n)))
-    return None
+    lambdas = [n for n in found.blocks if isinstance(n, ast.Lambda) and n.lineno == line]
+    names = tuple(captured(source, line)) if len(lambdas) == 1 else ()
+    return ("the lambda", names) if names else None
 
 
 def defined_beside(source: str | None, line: int) -> tuple[str, str, tuple[str, ...]] | None:

@@ -557,9 +557,11 @@ _SEEDS = frozenset({"key", "PRNGKey"})
 
 def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
     """Return whether the expression ``node`` has the same value in all iterations of a loop. This is so for a
-    random key that is created from a constant seed, for a name that the loop does not set, and for a name
-    that the loop sets to such a key. ``repeated`` are the syntax nodes that each iteration evaluates or
-    sets."""
+    constant, for a random key that is created from a constant seed, for a name that the loop does not set,
+    and for a name that the loop sets to such a key. ``repeated`` are the syntax nodes that each iteration
+    evaluates or sets."""
+    if isinstance(node, ast.Constant):
+        return True
     if isinstance(node, ast.Call) and last_name(node.func) in _SEEDS:
         return bool(node.args) and all(isinstance(a, ast.Constant) for a in node.args)
     if not isinstance(node, ast.Name):

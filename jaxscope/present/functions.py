@@ -12,6 +12,7 @@ from jaxscope.present.causes import explanations
 from jaxscope.present.runs import compilation_name, verb
 from jaxscope.present.text import Places, count, seconds
 
+FEW = 9  # fast-path misses: each costs far less than a millisecond
 UNKNOWN_YET = "…"  # in place of a cause that is not known yet
 _ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": "inside another trace"}
 
@@ -19,7 +20,7 @@ _ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": 
 def work(f: Function) -> str:
     """Return how often and how long a function was traced, lowered and compiled: ``traced 4x in 2.1 s ·
     lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``. The text also counts failures and fast-path
-    misses (calls that missed the C++ cache of jit)."""
+    misses (calls that missed the C++ cache of jit), if there are more than FEW."""
     parts = []
     for word, times, spent in (
         ("traced", f.traces, f.trace_seconds),
@@ -33,7 +34,7 @@ def work(f: Function) -> str:
     failed = sum(c.failed is not None for c in f.compilations)
     if failed:
         parts.append(count(failed, "failure"))
-    if f.fast_path_misses:
+    if f.fast_path_misses > FEW:
         parts.append(count(f.fast_path_misses, "fast-path miss", "fast-path misses"))
     if f.calls is not None:
         parts.append(count(f.calls, "call"))

@@ -215,6 +215,8 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
         slug = slug_of(line.finding)
         place = _place(run, line.payer, slug)
         of_sizes = slug if slug in OF_SIZES and not isinstance(place, Callback) else None
+        if slug == ONE_SIZE and isinstance(place, Iteration) and _is_called_in_a_loop(run, line.payer):
+            of_sizes = None  # each call may have one size, so that jit of an iteration helps
         places.setdefault((place, of_sizes), []).append(line)
     for (place, _), lines in places.items():
         counts = [len(line.payer.compilations) for line in lines]
@@ -222,6 +224,14 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
             yield from ((line.payer.line.place, [line]) for line in lines)
         else:
             yield place, lines
+
+
+def _is_called_in_a_loop(run: Run, p: Payer) -> bool:
+    """Return whether the function with the innermost loop around the line of ``p`` is called by a loop."""
+    text, missed = sources.of(run), p.compilations[0].missed
+    stack = [p.line, *missed.stack[missed.into_library or 0 :]] if missed is not None else []
+    looped = [loop_around(text(at.file), at.line) is not None for at in stack]
+    return looped.count(True) > 1
 
 
 def _place(run: Run, p: Payer, slug: str | None) -> Place:
@@ -576,7 +586,8 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     The advice is to jit the repeated code, or that of the first finding if it is to keep sizes equal."""
     lines, first = [one.payer for one in avoidable], avoidable[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
-    sizes = slug_of(first) in OF_SIZES
+    resized = [slug_of(one.finding) in OF_SIZES for one in avoidable]
+    sizes = all(resized)
     again = (
         message("of-them-again", n=repeats, why=outside_jit.SIZES)
         if sizes
@@ -604,6 +615,8 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     fix = fix_of(first)
     if fix is None or not sizes:
         fix = _jit_the_iteration(run, iteration, lines)
+        if any(resized):
+            fix = extended(fix, "fix-one-program-each-size") or fix
     return _merged(run, avoidable, title, fix, iteration)
 
 
@@ -617,7 +630,8 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
     if function is None:
         attributes = dict.fromkeys(n for _, f in called for n in line_names.attributes_set(text, f))
         state = message("attributes-as-arguments", names=Names(tuple(attributes), LINES))
-        words = message("fix-jit-step", how=how, state=state if attributes else None)
+        loop_line = Frame(iteration.file, iteration.line, "")
+        words = message("fix-jit-step", loop=loop_line, how=how, state=state if attributes else None)
         fix = Fix(words, "jit")
     else:
         name = function.replace(".<locals>", "")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 
 from jaxscope.analysis import masks
+from jaxscope.analysis.rewrap_site import ends_the_loop
 from jaxscope.model import sources, transfers
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
@@ -35,13 +36,21 @@ def with_obstacles(
     if read is not None:
         line = sources.line(run, read.source) if read.source is not None else ""
         expression = read.text or line.strip().rstrip(":")  # the line has several such expressions
-        if read.kind == "bool" or _CONDITION.search(line):
+        if (read.kind == "bool" or _CONDITION.search(line)) and not _ends(run, read.source, loop):
             return extended(fix, "fix-reads-value", line=read.source, expression=expression) or fix
         return extended(fix, "fix-returns-value", line=read.source, expression=expression) or fix
     masked = _masked(run, indexing)
     if masked is not None:
         return extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
     return fix
+
+
+def _ends(run: Run, at: Frame | None, loop: tuple[str, int, int] | None) -> bool:
+    """Return whether the line ``at`` decides whether ``loop`` (as in ``with_obstacles``) ends, so that its
+    condition can stay outside of a function that computes one iteration."""
+    if at is None or loop is None or at.file != loop[0] or not loop[1] <= at.line <= loop[2]:
+        return False
+    return ends_the_loop(sources.of(run)(at.file), at.line)
 
 
 def _read(run: Run, functions: Functions, loop: tuple[str, int, int] | None) -> Transfer | None:

@@ -53,11 +53,11 @@ WHOLE = frozenset(
     | {"qr", "lstsq", "triangular_solve", "while", "scan"}
 )
 BY_LIBRARY = 4 * SMALL  # a library's code around a call takes several times as long as the call
-INNER = 0.3  # share of a loop's time: an inner loop that takes at least this share is named
 PART = 0.2  # share of a loop's time: an inner loop that takes at least this share needs a function of its own
 NAMED = 0.9  # share of a loop's time that the named lines take
 LINES = 3  # lines that are named
 INTEGRATES = re.compile(r"\b(solve_ivp|odeint|ode)\(")  # of SciPy: JX601 and JX210 are about minimize
+JOINS = re.compile(r"\b(stack|[vhd]stack|concatenate|append|as?array|array)\(")
 NUMERIC = frozenset({"numpy", "scipy", "pandas"})
 
 
@@ -280,11 +280,12 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     elif code == "JX605":
         text = message("operations-in-loop", **fields)
         fix = Fix(message("fix-jit-iteration"), "jit")
-        copied = sum(t.seconds for t in loop.times if _at(t) in element_reads.small_copies(run))
+        joining = (t for t in loop.times if _at(t) in element_reads.small_copies(run))
+        copied = sum(t.seconds for t in joining if JOINS.search(sources.line(run, t.stack[0])))
         if 2 * copied > loop.seconds:
             fix = Fix(message("fix-join-on-host"), "numpy")
         elif (of_function := loop_functions.advice(run, loop)) is not None:
-            fix = root_cause.with_inner_loop(run, of_function, line_times.inner_loop(run, loop, INNER))
+            fix = of_function
         elif _below_an_if(run, of_the_loop):
             fix = Fix(message("fix-jit-output"), "jit")
         elif scan is not None:
@@ -294,7 +295,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         elif several and _in_several_loops(run, lines):
             fix = Fix(message("fix-jit-each"), "jit")
         else:
-            fix = root_cause.with_inner_loop(run, fix, line_times.inner_loop(run, loop, INNER))
+            fix = root_cause.with_inner_loop(run, fix, line_times.inner_loop(run, loop, loop_functions.INNER))
     else:
         text, name = message("python-in-loop", **fields), _needed_next(run, loop)
         fix = Fix(message("fix-python-in-loop"), "prefetch")

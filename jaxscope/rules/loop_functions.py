@@ -8,32 +8,54 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxscope.analysis import jit_decorators, line_names
+from jaxscope.analysis import jit_decorators, line_names, loop_calls
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.rewrap_site import hands_over, last_name, syntax
-from jaxscope.model import sources
+from jaxscope.model import line_times, sources
 from jaxscope.model.line_times import Loop
 from jaxscope.model.run import Run
-from jaxscope.rules import outside_jit
+from jaxscope.rules import jit_obstacles, outside_jit, root_cause
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Names, message
 
 NEARLY_ALL = 0.9  # share of a loop's time in a function that is worth jitting instead of the iteration
+INNER = 0.3  # share of a loop's time: an inner loop that takes at least this share is named
 LINES = 3  # attributes that are named
 
 
 def advice(run: Run, loop: Loop) -> Fix | None:
     """Return the advice to jit the function in which most of the time of ``loop`` is spent: one that a
-    library calls, or one that the loop calls. None if there is none, or if jit cannot trace it as a whole."""
+    library calls, one that the loop calls, or the one that contains the loop. None if there is none, or if
+    jit cannot trace it as a whole."""
     passed = _called_by_library(run, loop)
     if passed is not None:
         function, line = passed
         words = message("fix-jit-passed-function", function=function, line=line)
         return Fix(words, "jit", {"function": function})
-    return _of_called(run, loop)
+    around = _around(run, loop)
+    fix, inner = (around, loop.line) if around is not None else (_of_called(run, loop), None)
+    if fix is None:
+        return None
+    return root_cause.with_inner_loop(run, fix, inner or line_times.inner_loop(run, loop, INNER))
+
+
+def _around(run: Run, loop: Loop) -> Fix | None:
+    """Return the advice to jit the function that contains ``loop``, a loop whose iterations depend on each
+    other. None if it cannot be jitted as a whole as it is, if the loop calls jitted functions, or if it ends
+    early."""
+    text, at = sources.of(run)(loop.line.file), loop.line
+    statement = loop_calls.loop_from(text, at.line)
+    if loop.calls or not isinstance(statement, ast.For) or not loop_calls.carries(statement):
+        return None
+    if any(isinstance(n, (ast.Break, ast.Return)) for n in ast.walk(statement)):
+        return None
+    if not line_names.computes_only(text, at.function):
+        return None
+    fix, part = _jit_function(run, loop, at.file, at.function, []), {(at.file, at.function)}
+    return None if fix is None or jit_obstacles.with_obstacles(run, fix, part, part) != fix else fix
 
 
 def passed_to_library(run: Run, stack: Sequence[Frame]) -> int | None:
@@ -51,13 +73,15 @@ def passed_to_library(run: Run, stack: Sequence[Frame]) -> int | None:
 
 def _is_for_jax(source: str | None, line: int, name: str) -> bool:
     """Return whether ``line`` passes the function ``name``, or a lambda, only to functions of JAX and to
-    transforms, which call it once: ``jax.grad(lambda x: loss(x, y))(x)``, ``eqx.filter_grad(loss)``."""
+    transforms, which call it once: ``jax.grad(lambda x: loss(x, y))(x)``, ``eqx.filter_grad(loss)``. Flax
+    calls the method that ``net.apply(variables, x, method=net.encode)`` names once, too."""
     found = syntax(source)
     if found is None:
         return False
     calls, jax = found.calls.get(line, []), names_of(found.imports, JAX_ROOTS)
+    methods = [k for c in calls for k in c.keywords if k.arg == "method" and last_name(k.value) == name]
     to = [c for c in calls if any(isinstance(a, ast.Lambda) or last_name(a) == name for a in c.args)]
-    return bool(to) and all(root(c.func) in jax or _is_transform(c) for c in to)
+    return bool(methods or to) and all(root(c.func) in jax or _is_transform(c) for c in to)
 
 
 def _is_transform(call: ast.Call) -> bool:
@@ -87,7 +111,8 @@ def _of_called(run: Run, loop: Loop) -> Fix | None:
     for t in loop.times:
         inside = (k for k, f in reversed([*enumerate(t.stack)]) if _is_line_of(loop, f))
         outer = next(inside, 0)
-        called = next((f for f in reversed(t.stack[:outer]) if not f.function.endswith(">")), None)
+        below = [f for f in reversed(t.stack[:outer]) if not f.function.endswith("comp>")]
+        called = next((f for f in below if not f.function.endswith("<lambda>")), below[0] if below else None)
         if called is not None:
             part = called.file, called.function
             nanoseconds[part] += round(1e9 * (t.seconds - t.blocked))
@@ -97,7 +122,8 @@ def _of_called(run: Run, loop: Loop) -> Fix | None:
     text = sources.of(run)
     for (file, function), ns in nanoseconds.most_common(1):
         ns += sum(own[at] for at in lines[file, function])  # the second half of a gradient
-        if ns < 1e9 * NEARLY_ALL * loop.seconds or not line_names.computes_only(text(file), function):
+        whole = function.endswith("<lambda>") or line_names.computes_only(text(file), function)
+        if ns < 1e9 * NEARLY_ALL * loop.seconds or not whole:
             return None
         return _jit_function(run, loop, file, function, [*lines[file, function]])
     return None
@@ -117,10 +143,12 @@ def _jit_function(run: Run, loop: Loop, file: str, function: str, lines: Sequenc
     if written:
         words = message("fix-jit-part-of-method", function=name, how="jit", names=Names(written, LINES))
         return Fix(words, "jit", {"function": name})
-    if "." not in name:  # no method
+    if "." not in name and not name.endswith("<lambda>"):  # else it is a method
         statics = message("python-values-static")
         words = message("fix-jit-step-function", function=name, how="jit", statics=statics)
         return Fix(words, "jit", {"function": name})
+    if not lines:
+        return None
     at = lines[0]
     if loop.calls and jit_decorators.calls(text(at.file), at.line, frozenset({name.rpartition(".")[2]})):
         return None  # a method that may belong into a function that is jitted already
@@ -129,5 +157,4 @@ def _jit_function(run: Run, loop: Loop, file: str, function: str, lines: Sequenc
     )
     if jitted is None or jitted.checked:
         return None
-    before = message("before-the-loop")
-    return Fix(message("fix-jit-this-call", before=before, how=outside_jit.as_in(jitted)), "jit")
+    return Fix(message("fix-jit-call-at", line=at, how=outside_jit.as_in(jitted)), "jit")

@@ -284,6 +284,8 @@ def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
 def _split(source: str | None, pair: key_reuse.Reused) -> Message:
     """Return the advice to split the key of ``pair``; for an array of keys, to split the key from which it
     was made."""
+    if pair.split is not None:
+        return message("fix-split-once", key=pair.split)
     many, n = key_reuse.split_before(source, pair.key, pair.lines[0]), len(pair.lines)
     word = "keys" if many is not None else "key"
     names = ", ".join(f"{word}{i}" for i in range(1, n + 1)) if n <= LINES else "keys"

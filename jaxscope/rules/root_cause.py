@@ -313,10 +313,13 @@ def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
     the finding ``running`` gives about an inner loop, unless the iterations of this inner loop are to be
     jitted; ``running`` is about the time of the loop that runs these operations."""
     other = fix_of(running)
-    if other is not None and "function" in other.arguments and slug_of(compiled) == "fix-jit-this-call":
+    if other is not None and "function" in other.arguments and slug_of(compiled) != "fix-jit-step":
         return other  # nearly all operations of the loop are in this function, not only those of one line
     inner = other.arguments.get("inner") if other is not None else None
     loop = Frame(*inner) if inner else None
+    if loop is None and slug_of(compiled) == "fix-jit-step" and isinstance(running.subject, tuple):
+        _, file, line = running.subject
+        loop = Frame(file, line, "")  # the iteration to be jitted may be that of a loop around this one
     return with_inner_loop(run, fix, loop if loop is None or loop.place != compiled.subject else None)
 
 
@@ -328,7 +331,11 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
     kept = _with_time_of_line(findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
-        for f in [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]:
+        compiled = [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]
+        if len(together := [f for f in compiled if _in_loop_of(run, f, running)]) > 1:
+            kept = _with_all_compilations(kept, running, together)
+            continue
+        for f in compiled:
             fix = fix_of(f)
             short = MORE * (f.seconds or 0.0) <= (running.seconds or 0.0)
             if fix is None or _creates(fix) or (fix.kind != "jit" and not short):
@@ -351,6 +358,38 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
             kept = [both if one is first else one for one in kept if one is not second]
             break
     return kept
+
+
+def _in_loop_of(run: Run, compiled: Finding, running: Finding) -> bool:
+    """Return whether the finding ``compiled`` (JX133) is about lines of the loop of the finding ``running``
+    (JX605) itself, which jit of an iteration would compile together, and not about creating parameters."""
+    fix, subject = fix_of(compiled), running.subject
+    if fix is None or _creates(fix) or not isinstance(subject, tuple):
+        return False
+    _, file, first = subject
+    loop = loop_calls.loop_from(sources.of(run)(file), first)
+    last = (loop.end_lineno or first) if loop is not None else first
+    return all(at[0] == file and first <= at[1] <= last for at in _lines(compiled))
+
+
+def _with_all_compilations(
+    kept: list[Finding], running: Finding, compiled: Sequence[Finding]
+) -> list[Finding]:
+    """Return ``kept``, but merge the findings ``compiled`` (JX133), all about lines of one loop, into
+    ``running``, the finding about the time of this loop."""
+    seconds = sum(f.seconds or 0.0 for f in compiled)
+    both = msgspec.structs.replace(
+        running,
+        title=message("with-compiling", finding=running.title, seconds=Seconds(seconds)),
+        severity=WARNING if WARNING in (f.severity for f in (running, *compiled)) else running.severity,
+        evidence=[
+            *running.evidence,
+            *(e for f in compiled for e in (Evidence(f.title, source=f.source), *f.evidence)),
+        ],
+        seconds=(running.seconds or 0.0) + seconds,
+        at_most=True,
+    )
+    return [both if f is running else f for f in kept if f not in compiled]
 
 
 def _with_time_to_iterate(run: Run, findings: list[Finding]) -> list[Finding]:

@@ -28,6 +28,9 @@ def keys(body: str) -> list[tuple[str | int, ...]]:
         "a = normal(key) if train else 0\nb = random.uniform(key)",
         "if normal(key) > 0:\n    return random.uniform(key)",
         "return normal(key), random.uniform(key)",
+        "_, sub = split(key)\na = normal(sub)\nks = split(key, num=3)\nb = random.uniform(ks[1])",
+        "a = normal(split(key)[1])\nb = random.uniform(split(key, 4)[1])",
+        "k1, k2 = split(key)\na = normal(k1)\nb = normal(k2)\nk3, k4 = split(key)\nc = random.uniform(k3)",
     ],
 )
 def test_two_draws_from_one_key_are_found(body):
@@ -53,6 +56,10 @@ def test_two_draws_from_one_key_are_found(body):
         "a = x.random.normal(key)\nb = x.random.normal(key)",
         "a = normal(next(k))\nb = normal(next(k))",
         "a = normal(k())\nb = normal(k())",
+        "key, sub = split(key)\na = normal(sub)\nkey, sub = split(key)\nb = normal(sub)",
+        "ks = split(key, (2, 3))\na = normal(ks[0])\nk = split(key)\nb = normal(k[0])",
+        "if x:\n    key, k = split(key)\n    a = normal(k)\nelse:\n    key, k = split(key)\n    a = normal(k)",
+        "k1, k2 = split(key)\na = normal(k1)\nfirst, *others = split(key, 3)\nb = normal(first)",
     ],
 )
 def test_draws_with_different_keys_or_in_different_branches_are_not_found(body):

@@ -396,7 +396,7 @@ def test_lines_of_one_loop_whose_sizes_change_are_one_finding_with_the_advice_of
 @pytest.mark.parametrize(
     ("lines", "one", "advice"),
     [
-        ([(7, None), (8, None)], True, "put the computation of one iteration into a function"),
+        ([(7, None), (8, None)], True, "put the computation of one iteration of the loop"),
         ([(3, 11), (4, 11)], True, "jit to step as a whole"),
         ([(7, None), (3, 11)], False, "jit"),
     ],

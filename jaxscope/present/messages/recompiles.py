@@ -438,6 +438,10 @@ TEMPLATES = {
         "give each draw its own key: {keys} = jax.random.split({key}{n}). Change nothing if the draws are"
         " meant to have the same random numbers"
     ),
+    "fix-split-once": (
+        "split {key} once, into a part for each draw: jax.random.split({key}) and jax.random.split({key}, 3)"
+        " begin with the same two keys"
+    ),
     "fix-split-keys": (
         "give each draw its own array of keys: {keys} = jax.random.split({key}, ({n}, {count})). Change"
         " nothing if the draws are meant to have the same random numbers"
@@ -561,8 +565,12 @@ TEMPLATES = {
     "fix-jit-around-call": "move the computation of this line{inside} into one jitted function",
     "inside-function": " (in {function})",
     "fix-jit-step": (
-        "put the computation of one iteration into a function outside the loop, and apply {how} to it: JAX"
-        " then compiles it as one program{state}"
+        "put the computation of one iteration of the loop at {loop} into a function outside the loop, and"
+        " apply {how} to it: JAX then compiles it as one program{state}"
+    ),
+    "fix-one-program-each-size": (
+        "{fix}. JAX compiles it again for each size of the arrays: if there are many sizes, pad to a few,"
+        " with a mask"
     ),
     "attributes-as-arguments": (
         ". This function must not assign to attributes: it takes the old values of {names} as arguments and"
@@ -609,6 +617,10 @@ TEMPLATES = {
     "function-around": "a function around this line",
     "fix-jit-this-call": (
         "jit the function that this line calls, once{before}{how}, and call the jitted function here"
+    ),
+    "fix-jit-call-at": (
+        "jit the function that {line} calls, once and before the loop{how}, and call the jitted function"
+        " there"
     ),
     "before-the-loop": " and before the loop",
     "fix-jit-new-function": (

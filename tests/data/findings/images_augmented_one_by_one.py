@@ -1,0 +1,28 @@
+# each image of a batch is augmented by a call of its own, outside jit
+# may: JX133
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def augment(key, image):
+    flip, noise, place = jax.random.split(key, 3)
+    image = jnp.where(jax.random.bernoulli(flip), image[:, ::-1], image)
+    image = image + 0.1 * jax.random.normal(noise, image.shape)
+    top, left = jax.random.randint(place, (2,), 0, 5)
+    return jax.lax.dynamic_slice(jnp.pad(image, 2), (top, left), (16, 16))  # must: JX605 first ~ apply jit to augment as a whole.*at images_augmented_one_by_one.py:26.*use jax.vmap
+
+
+@jax.jit
+def step(w, x):
+    return w - 0.1 * jax.grad(lambda w: jnp.mean((x.reshape(len(x), -1) @ w) ** 2))(w)
+
+
+images = np.random.default_rng(0).random((320, 16, 16), dtype="float32")
+key, w = jax.random.key(0), jnp.zeros(256)
+for i in range(0, 320, 16):
+    key, sub = jax.random.split(key)
+    keys = jax.random.split(sub, 16)
+    x = jnp.stack([augment(keys[j], images[i + j]) for j in range(16)])
+    w = step(w, x)
+print(w.sum())
