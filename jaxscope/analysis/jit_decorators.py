@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections.abc import Sequence, Set
 
 import msgspec
@@ -75,7 +76,8 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
     found = syntax(source)
     if found is None:
         return None
-    calls = [c for c in found.calls.get(line, []) if not _of_python(c.func)]
+    modules = names_of(found.imports, sys.stdlib_module_names - {"functools"})
+    calls = [c for c in found.calls.get(line, []) if not _of_python(c.func) and _root(c.func) not in modules]
     arrays = names_of(found.imports, ARRAYS)
     checked = [c for c in calls if last_name(c.func) == "check_grads" and c.args]
     if checked and all(_root(c.func) in arrays for c in calls):
@@ -240,6 +242,17 @@ def calls_a_function(source: str | None, line: int) -> bool:
     found = syntax(source)
     names = [last_name(c.func) or "" for c in found.calls.get(line, [])] if found is not None else [""]
     return any(not name[:1].isupper() and name not in BUILTINS for name in names)
+
+
+def calls_function_of(source: str | None, line: int, library: str) -> bool:
+    """Return whether ``line`` calls exactly one function of ``library`` by a name that the file imports, such
+    as ``effective_sample_size`` or ``blackjax.ess``, and not a class."""
+    found = syntax(source)
+    if found is None:
+        return False
+    names = names_of(found.imports, {library})
+    called = [c.func for c in found.calls.get(line, []) if _root(c.func) in names]
+    return len(called) == 1 and not (last_name(called[0]) or "")[:1].isupper()
 
 
 def _for_python(node: ast.expr) -> bool:

@@ -22,7 +22,7 @@ from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.rules import functions, jit_obstacles, library_calls, loop_calls, outside_jit
+from jaxscope.rules import functions, jit_obstacles, library_calls, loop_calls, outside_jit, repeated_loops
 from jaxscope.rules.outside_jit import Advice
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
@@ -111,7 +111,11 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
             found = lines[0].finding
         reported.update(line.payer.line for line in lines)
         yield found
-    yield from _in_functions(run, [p for p in payers.payers(run) if p.line not in reported])
+    left = [p for p in payers.payers(run) if p.line not in reported]
+    for repeated in repeated_loops.find(run, left):
+        yield repeated
+        reported.update(e.source for e in repeated.evidence if e.source is not None)
+    yield from _in_functions(run, [p for p in left if p.line not in reported])
 
 
 def _passes_other_sizes(lines: Sequence[Avoidable], others: Sequence[Sequence[Avoidable]]) -> bool:

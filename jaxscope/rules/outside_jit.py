@@ -35,6 +35,8 @@ PLAIN = frozenset({"scipy", "numpy"})
 STEPS = frozenset({"update", "step", "init", "init_state", "evaluate"})  # methods that can be jitted
 # Libraries whose objects define new functions in each run, even if the object is the same
 MAKES_ANEW = frozenset({"numpyro"})
+# Libraries whose functions take arrays, and no objects that jit cannot trace
+OF_ARRAYS = frozenset({"blackjax"})
 TRACES = frozenset({"get_trace"})  # methods that run a model's operations one by one
 # The reason why the operations of a line are compiled again, as a clause
 BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"), message("because-made-anew")
@@ -440,6 +442,10 @@ def _for_library(run: Run, line: _Line) -> Advice:
     of_method = message("fix-jit-method", how=as_in(line.jitted), library=p.library)
     if p.library in COMPUTING_ROOTS and _calls(run, p, STEPS):
         return Advice(MADE if line.anew else None, Fix(of_method, "jit"), line.all_seconds)
+    source, n = sources.of(run)(p.line.file), p.line.line
+    calls_function = line.jitted is not None and jit_decorators.calls_function_of(source, n, p.library or "")
+    if calls_function and (line.anew or p.library in OF_ARRAYS) and _can_be_jitted(run, line):
+        return Advice(None, Fix(of_method, "jit"), line.all_seconds)
     if line.anew:
         object, call = _method_called(run, p)
         words = message("fix-make-once", object=object, call=call, library=p.library)

@@ -61,6 +61,17 @@ TEMPLATES = {
     ),
     "lines-of-a-callback": "lines {numbers} of {function}, which a compiled program calls back,",
     "line-of-a-callback": "line {numbers} of {function}, which a compiled program calls back,",
+    "same-loop-compiled": (
+        "{loop} outside jit was compiled {n} times for the same operations, on lines {lines}; the"
+        " compilations after the first took {seconds}"
+    ),
+    "compiled-in": "compiled in {seconds}",
+    "fix-one-jitted-loop": (
+        "JAX compiles such a loop again for each new body function, and for each number of iterations. Define"
+        " the body once, put the loop into one jitted function (run = jax.jit(lambda carry, xs:"
+        " jax.lax.scan(body, carry, xs))), and call it on all these lines. What differs from line to line"
+        " becomes an argument. Use one number of iterations: for example one loop over all xs instead of two"
+    ),
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
     "compiled-of-line": "{line}: {compilations}, {seconds}",

@@ -1,0 +1,82 @@
+"""Loops such as ``lax.scan`` outside jit that several lines of the program compile again for the same
+operations (a part of rule JX133)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+from jaxscope.model import payers
+from jaxscope.model.payers import Payer
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Names, Seconds, message
+
+LOOPS = frozenset({"scan", "while"})
+SHARE = 0.1  # of all seconds of compiling, for a finding
+MUCH = 5  # recompiles: a warning
+LINES = 4  # line numbers in a title
+
+
+def find(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
+    """Yield findings about loops of the same operations on arrays of the same types, except for the number of
+    iterations, that several lines compile. ``left`` are the lines that have no other finding."""
+    same: dict[Hashable, list[tuple[Frame, Compilation]]] = {}
+    for p in left:
+        for c in p.compilations:
+            if c.function.seen.name in LOOPS and c.function.seen.eager and not p.within:
+                kind = _kind(run, c)
+                if kind is not None:
+                    same.setdefault(kind, []).append((p.line, c))
+    least = SHARE * payers.total_seconds(run)
+    for members in same.values():
+        members.sort(key=lambda item: item[1].t_ns)
+        lines = list(dict.fromkeys(line for line, _ in members))
+        again = sum(c.seconds for _, c in members[1:])
+        if len(lines) > 1 and len({line.file for line in lines}) == 1 and again >= least:
+            yield _finding(lines, [c for _, c in members], again)
+
+
+def _kind(run: Run, c: Compilation) -> Hashable | None:
+    """Return what the loop that ``c`` compiled computes, without the number of its iterations: its
+    operations, and the types of its arguments without their first axes. None if it is unknown."""
+    program = run.programs.get(c.program or "")
+    read = run.texts_of(program).stablehlo if program is not None and program.texts else None
+    if read is None or c.key is None:
+        return None
+    types = tuple((leaf.dtype, (leaf.shape or ())[1:]) for leaf in c.key.arguments)
+    return c.function.seen.name, frozenset(read.op_counts.items()), types
+
+
+def _finding(lines: Sequence[Frame], compiled: Sequence[Compilation], seconds: float) -> Finding:
+    name = {"scan": "jax.lax.scan", "while": "jax.lax.while_loop or fori_loop"}[
+        compiled[0].function.seen.name
+    ]
+    text = message(
+        "same-loop-compiled",
+        loop=name,
+        lines=Names(tuple(str(n) for n in sorted({line.line for line in lines})), LINES),
+        n=len(compiled),
+        seconds=Seconds(seconds),
+    )
+    return Finding(
+        code=payers.CODE,
+        severity=WARNING if len(compiled) > MUCH else NOTE,
+        certainty=CERTAIN,
+        title=text,
+        source=lines[0],
+        evidence=[
+            Evidence(
+                message("compiled-in", seconds=Seconds(c.seconds)),
+                compilation=c.id,
+                source=line,
+            )
+            for line, c in zip((c.lines[0] for c in compiled), compiled, strict=True)
+        ],
+        fix=Fix(message("fix-one-jitted-loop"), "jit"),
+        seconds=seconds,
+        at_most=True,
+        subject=(lines[0].file, lines[0].line, name),
+        timed=True,
+    )
