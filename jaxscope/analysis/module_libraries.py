@@ -19,8 +19,8 @@ class Spelling(NamedTuple):
       same: the function for a loop whose iterations all use the same inputs and parameters:
         ``nnx.fori_loop``.
       value_and_grad: the function for a value and its gradient.
-      layers: what to write if each iteration has different parameters: the argument that ``scan`` needs
-        (``variable_axes={'params': 0}``), or the function to use instead (``hk.layer_stack``); None: neither.
+      layers: the function to use instead if each iteration has different parameters: ``hk.layer_stack``;
+        None: there is none.
       maker: the function that creates layers with stacked parameters for ``scan``; None: there is none.
     """
 
@@ -35,11 +35,7 @@ JAX = Spelling()
 # By the package that contains the library's modules
 LIBRARIES = {
     "flax.nnx": Spelling("nnx.scan", "nnx.fori_loop", "nnx.value_and_grad", maker="nnx.vmap"),
-    "flax.linen": Spelling(
-        "nn.scan",
-        "nn.scan with variable_broadcast='params'",
-        layers="variable_axes={'params': 0}",
-    ),
+    "flax.linen": Spelling("nn.scan", "nn.scan with variable_broadcast='params'"),
     "haiku": Spelling("hk.scan", "hk.fori_loop", layers="hk.layer_stack"),
     "equinox": Spelling(value_and_grad="eqx.filter_value_and_grad", maker="eqx.filter_vmap"),
 }

@@ -22,13 +22,14 @@ from jaxscope.rules.each_program import costliest
 from jaxscope.rules.programs import MOST, evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
-from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.messages import Count, Names, Percent, Seconds, message
 
 TURNS = 8  # the fewest iterations of an unrolled loop that is reported
 TURN = 3  # the fewest operations in one of its iterations
 FEW_TURNS = 4  # the fewest iterations if they are large
+MANY_TURNS = 24  # iterations: with fewer large ones, a scan may cost more in each step than it saves once
 LARGE_TURN = 60  # the fewest operations in a large iteration; a layer of a transformer has 120 and more
 # Operations that multiply matrices, and those of which random number generators mostly consist
 PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})
@@ -267,12 +268,18 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
         words = message("fix-same-iterations", same=same, collected=collected)
         return Fix(words, "scan", {"library": library})
     in_module = line is not None and line.function.rpartition(".")[2] in ("__call__", "setup")
-    return _scan(library if library != LINEN or in_module else None)
+    largest = blocks[0]
+    fix = _scan(library if library != LINEN or in_module else None, largest.times)
+    if largest.length >= LARGE_TURN and largest.times < MANY_TURNS:
+        return extended(fix, "fix-scan-and-measure") or fix
+    return fix
 
 
-def _scan(library: str | None) -> Fix:
-    """Return the advice to write a loop as a scan. ``library`` is the library whose modules the loop calls
-    and which may have its own scan: ``hk.scan`` for Haiku; None: there is none."""
+def _scan(library: str | None, times: int) -> Fix:
+    """Return the advice to write a loop of ``times`` iterations as a scan. ``library`` is the library whose
+    modules the loop calls and which may have its own scan: ``hk.scan`` for Haiku; None: there is none."""
+    if library == LINEN:
+        return Fix(message("fix-scan-modules", times=times), "scan", {"scan": "nn.scan", "library": library})
     spelled = spelling(library)
     layers = None
     if spelled.layers is not None:

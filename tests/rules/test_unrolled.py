@@ -171,7 +171,7 @@ class Net(nnx.Module):
 """,
     ),
     "flax.linen": (
-        ("nn.scan over", "variable_axes={'params': 0} if", "variable_broadcast"),
+        ("nn.scan(lambda", "variable_axes={'params': 0}, split_rngs=", "variable_broadcast"),
         """
 import jax, jax.numpy as jnp
 from flax import linen as nn
