@@ -16,7 +16,8 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
 from jaxscope.rules import recompiles, registry, root_cause
-from jaxscope.rules.root_cause import Change, Miss, eager
+from jaxscope.rules.computing_operations import eager
+from jaxscope.rules.root_cause import Change, Miss
 from jaxscope.schema.causes import Cause, RecordingBegan
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame

@@ -185,7 +185,9 @@ def converting(run: Run) -> dict[tuple[str, int], tuple[float, int]]:
 def text_seconds(run: Run, at: Frame) -> float | None:
     """Return the seconds that the main thread spent on making text of arrays at the line ``at``, which prints
     or formats arrays. None if nothing was measured, or if there are too few samples."""
-    return _seconds([t for doing, t in entries(run) if makes_text(doing, t) and t.stack[0].place == at.place])
+    return sure_seconds(
+        [t for doing, t in entries(run) if makes_text(doing, t) and t.stack[0].place == at.place]
+    )
 
 
 def makes_text(doing: str, t: LineTime) -> bool:
@@ -203,7 +205,7 @@ def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
         for doing, t in entries(run)
         if doing in (OPERATIONS, WAITING) and any(f.place in lines for f in t.stack)
     ]
-    return _seconds(found)
+    return sure_seconds(found)
 
 
 def seconds_in_loop(run: Run, stack: Sequence[Frame]) -> float | None:
@@ -216,10 +218,10 @@ def seconds_in_loop(run: Run, stack: Sequence[Frame]) -> float | None:
         for doing, t in entries(run)
         if around and doing in (OPERATIONS, WAITING) and around[-1] in _around(run, t.stack)
     ]
-    return _seconds(inside)
+    return sure_seconds(inside)
 
 
-def _seconds(times: Sequence[LineTime]) -> float | None:
+def sure_seconds(times: Sequence[LineTime]) -> float | None:
     """Return the sum of the seconds of ``times``. None if its error is large: if it has fewer than FEWEST
     samples, takes less than LONG_S, and less than twice the largest error of each sample."""
     # A call of C code that waits is one sample, however long.
@@ -276,7 +278,7 @@ def running_seconds(run: Run, function: Function) -> float | None:
     own_times = [t for t in own_times if t.stack[0].place not in shared]
     if unknown > sum(t.seconds for t in (*own_times, *parts)):
         return None
-    return _seconds([*own_times, *parts])
+    return sure_seconds([*own_times, *parts])
 
 
 def _is_large(c: Compilation) -> bool:

@@ -21,7 +21,7 @@ from jaxscope.model.line_times import Loop
 from jaxscope.model.payers import line_of
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.rules import element_reads, jit_obstacles, loop_functions, root_cause
+from jaxscope.rules import computing_operations, element_reads, jit_obstacles, loop_functions, root_cause
 from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
 from jaxscope.rules.transfers import printing_lines
@@ -43,16 +43,9 @@ from jaxscope.schema.messages import Field, Message, Names, Percent, Seconds, me
 OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # shares of the measured time: a note, a warning
 PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
 CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
-# Operations plus bytes of a program, which a CPU core needs about 30 microseconds for: as long as a call.
-SMALL = 150_000
-LONG = 20 * SMALL  # operations plus bytes of a program that takes far longer to run than to start
-# Operations that take as long in a jitted function: XLA fuses them with nothing
-WHOLE = frozenset(
-    {"matmul", "dot", "dot_general", "tensordot", "vdot", "inner", "einsum", "conv_general_dilated", "fft"}
-    | {"sort", "argsort", "top_k", "solve", "inv", "det", "slogdet", "cholesky", "eigh", "eig", "svd", "lu"}
-    | {"qr", "lstsq", "triangular_solve", "while", "scan"}
-)
-BY_LIBRARY = 4 * SMALL  # a library's code around a call takes several times as long as the call
+BY_LIBRARY = (
+    4 * computing_operations.SMALL
+)  # a library's code around a call takes several times as long as the call
 PART = 0.2  # share of a loop's time: an inner loop that takes at least this share needs a function of its own
 NAMED = 0.9  # share of a loop's time that the named lines take
 LINES = 3  # lines that are named
@@ -172,14 +165,14 @@ def _small_calls(run: Run) -> dict[tuple[str, int], Compilation]:
     for p in run.programs.values():
         for c in p.compilations if p.texts else ():
             at = line_of(c)
-            if at is None or c.entry != "call" or root_cause.eager(c.function):
+            if at is None or c.entry != "call" or computing_operations.eager(c.function):
                 continue
             if _is_small(c, run.texts_of(p), BY_LIBRARY):
                 found.setdefault(at.place, c)
     return found
 
 
-def _is_small(c: Compilation, texts: Texts, most: int = SMALL) -> bool:
+def _is_small(c: Compilation, texts: Texts, most: int = computing_operations.SMALL) -> bool:
     """Return whether a call of the program that ``c`` compiled takes longer to start than to compute: the
     program has no loops, and its operations plus the bytes that it moves are at most ``most``."""
     cost = c.compiled.cost if c.compiled is not None else {}
@@ -195,7 +188,7 @@ def _operations(run: Run) -> list[Loop]:
     and neither does that of lines whose operations mostly compute."""
     reads = element_reads.lines(run)  # JX603 reports their time
     copies = element_reads.small_copies(run)  # jnp.stack of NumPy arrays copies them one at a time.
-    computing, entries = _computing(run), line_times.entries(run)
+    computing, entries = computing_operations.lines(run), line_times.entries(run)
     operations = {_at(t) for doing, t in entries if doing == OPERATIONS}
     times = [
         t
@@ -204,21 +197,6 @@ def _operations(run: Run) -> list[Loop]:
         if _at(t) not in reads and _at(t) not in computing
     ]
     return _loops(run, times, OPERATIONS_SHARE)
-
-
-def _computing(run: Run) -> set[tuple[str, int]]:
-    """Return (file, line) of the lines with an operation outside jit that would take as long in a jitted
-    function, such as a product of large matrices. Empty except on CPUs, which run some operations while the
-    main thread waits."""
-    if run.platform != "cpu":
-        return set()
-    return {
-        c.site.place
-        for c in run.compilations.values()
-        if c.site is not None and c.compiled is not None and root_cause.eager(c.function)
-        if c.function.seen.name.strip("_") in WHOLE
-        if c.compiled.cost.get("flops", 0) + c.compiled.cost.get("bytes accessed", 0) >= LONG
-    }
 
 
 def _at(t: LineTime) -> tuple[str, int]:

@@ -19,12 +19,12 @@ from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.model import causes, line_times, sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.rules import resized_operations
+from jaxscope.rules import computing_operations, resized_operations
+from jaxscope.rules.computing_operations import eager
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
 from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
 from jaxscope.schema.keys import Frame, Key, same_line
-from jaxscope.schema.libraries import JAX_ROOTS
-from jaxscope.schema.line_times import OPERATIONS
+from jaxscope.schema.line_times import OPERATIONS, LineTime
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, Words, message
 
 LINES = 4  # lines with eager operations that are named one by one
@@ -34,6 +34,10 @@ NAMES = 3  # functions that are named, or operations of one line
 NOT_SPLIT = frozenset({"JX401", "JX502", "JX503", "JX509", "JX512"})
 # Rules about operations outside jit. All operations are outside jit while jit is disabled.
 OUTSIDE_JIT = frozenset({"JX133", "JX605", "JX607"})
+TIMED = frozenset(
+    {"JX602", "JX603", "JX604", "JX605", "JX607"}
+)  # rules about the time of operations or copies
+PART_TO_RUN = 0.3  # running the operations takes at least this part of the seconds that compiling them took
 ITERATES = frozenset({"fix-iterate-numpy", "fix-iterate-numpy-arrays"})  # advice for loops over arrays
 WIDE = frozenset({"float64", "complex128", "int64", "uint64"})
 
@@ -76,15 +80,6 @@ class Change(msgspec.Struct, frozen=True):
     def eager(self) -> bool:
         """Return whether an operation outside jit recompiled because of the change."""
         return any(eager(m.compilation.function) for m in self.every)
-
-
-def eager(f: Function) -> bool:
-    """Return whether ``f`` is an operation outside jit: a primitive, or a function that JAX itself jits
-    (``jnp.cumsum``)."""
-    if f.seen.eager:
-        return True
-    module = (f.seen.module or "").partition(".")[0]
-    return f.seen.library and module in JAX_ROOTS
 
 
 def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
@@ -357,7 +352,36 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
             )
             kept = [both if one is first else one for one in kept if one is not second]
             break
-    return kept
+    return _with_operations(run, kept)
+
+
+def _with_operations(run: Run, findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but add to each finding about lines that compile operations outside jit (JX133),
+    and that jit solves, the seconds that these lines ran such operations, if they are a large part. Lines
+    that another finding names with their time are left out, and so are operations that mostly compute."""
+    alone = [
+        f
+        for f in findings
+        if f.code == "JX133" and f.seconds and (fix := fix_of(f)) and fix.kind == "jit" and not _creates(fix)
+        if not isinstance(f.title, Message) or f.title.slug not in ("with-running", "with-compiling")
+    ]
+    timed = {place for f in findings if f.code in TIMED for place in _lines(f)} | computing_operations.lines(
+        run
+    )
+    lines = {place: f for f in alone for place in _lines(f)}
+    times: dict[int, list[LineTime]] = {}
+    for doing, t in line_times.entries(run) if lines else ():
+        of = next((lines[at.place] for at in t.stack if at.place in lines), None)
+        if doing == OPERATIONS and of is not None and timed.isdisjoint(at.place for at in t.stack):
+            times.setdefault(id(of), []).append(t)
+    found = []
+    for f in findings:
+        more = line_times.sure_seconds(times.get(id(f), []))
+        if more is not None and more >= PART_TO_RUN * (f.seconds or 0.0):
+            title = message("with-running", finding=f.title, seconds=Seconds(more))
+            f = msgspec.structs.replace(f, title=title, seconds=(f.seconds or 0.0) + more)
+        found.append(f)
+    return found
 
 
 def _in_loop_of(run: Run, compiled: Finding, running: Finding) -> bool:

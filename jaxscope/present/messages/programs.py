@@ -79,8 +79,8 @@ TEMPLATES = {
         "write the loop as scan = nn.scan(lambda module, x, _: (module(x), None),"
         " variable_axes={{'params': 0}}, split_rngs={{'params': True, 'dropout': True}}, length={times}), and"
         " call it: x, _ = scan(Layer(), x, None). If all iterations use the same parameters, write"
-        " variable_broadcast='params' instead of variable_axes, and 'params': False in split_rngs. Inputs that"
-        " differ from iteration to iteration take the place of the last None"
+        " variable_broadcast='params' instead of variable_axes, and 'params': False in split_rngs. Inputs"
+        " that differ from iteration to iteration take the place of the last None"
     ),
     "fix-scan-and-measure": (
         "{fix}. Measure a step before and after: a scan of few large iterations can make each step slower"
