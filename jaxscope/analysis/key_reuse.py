@@ -59,15 +59,16 @@ def find(source: str | None) -> list[Reused]:
     """Return the keys from which one function of ``source`` draws random numbers more than once, with the
     draws: one ``Reused`` for each key of a function. Code outside functions counts as a function.
 
-    Equal calls of another function with a key variable as an argument count as draws. Several selections
-    (``permutation``, ``choice``, ...) from one key do not count.
+    Equal calls of another function with a key variable as an argument count as draws. So does the call of a
+    function of the file that surely draws from this argument, beside a draw of ``jax.random``. Several
+    selections (``permutation``, ``choice``, ...) from one key do not count.
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
         return []
     draws = _Draws(found.imports)
-    functions = [n for n in found.blocks if isinstance(n, FUNCTION)]
-    return [one for scope in (found.tree, *functions) for one in _in_scope(scope, draws)]
+    functions, defined = [n for n in found.blocks if isinstance(n, FUNCTION)], _functions(found)
+    return [one for scope in (found.tree, *functions) for one in _in_scope(scope, draws, defined)]
 
 
 class Repeated(NamedTuple):
@@ -413,9 +414,50 @@ class _Call(NamedTuple):
         return ast.unparse(self.node.func)
 
 
-def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws: _Draws) -> Iterator[Reused]:
+_EQUAL_CALL, _INSIDE = "equal call", "function that draws"  # how a call uses a key, beside draws
+
+
+class _Use(NamedTuple):
+    """How a call uses a key.
+
+    Attributes:
+      by: the function of ``jax.random`` that draws from the key; _EQUAL_CALL: a function that may draw from
+        it; _INSIDE: a function of the file that surely draws from it.
+      text: the key as the source writes it.
+      same: what is equal for all uses of the same key.
+      names: the variables that must not change between two uses.
+    """
+
+    by: str
+    text: str
+    same: str | _Part
+    names: set[str]
+
+
+def _uses(
+    c: _Call, keys: set[str], parts: _Parts, draws: _Draws, defined: dict[str, list[ast.FunctionDef]]
+) -> Iterator[_Use]:
+    """Yield how the call ``c`` uses a key; nothing if it uses none. ``keys`` has the variables that are
+    keys."""
+    drawn, key, part = draws.name(c.node), _key(c.node), parts.of(c.node)
+    if drawn is not None and drawn not in _NO_DRAW and (key is not None or part is not None):
+        text = key or str(part)
+        yield _Use(drawn, text, part or text, _names([ast.parse(text)]))
+    if drawn is None:
+        passed = {a.id for a in c.node.args if isinstance(a, ast.Name)}
+        if same := sorted(keys & passed):
+            yield _Use(_EQUAL_CALL, same[0], ast.unparse(c.node), _names([c.node]))
+        for name in _drawn_from(c.node, defined, draws):
+            yield _Use(_INSIDE, name, name, {name})
+
+
+def _in_scope(
+    scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef,
+    draws: _Draws,
+    defined: dict[str, list[ast.FunctionDef]],
+) -> Iterator[Reused]:
     """Yield one ``Reused`` for each key from which several calls in ``scope`` draw. ``draws`` recognizes the
-    calls of ``jax.random`` in the file."""
+    calls of ``jax.random`` in the file, and ``defined`` has the functions of the file, by name."""
     calls, assigned, keys = list[_Call](), list[tuple[str, tuple[int, int]]](), set[str]()
     parts = _Parts(scope, draws)
     for node, above in _own(scope, ()):
@@ -425,34 +467,27 @@ def _in_scope(scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef, draws:
             assigned += [(name, (node.lineno, node.col_offset)) for name in _names([node])]
         if isinstance(node, ast.Assign) and draws.name(node.value) in _MAKES_KEYS:
             keys |= _names(node.targets)
-    reused, earlier = dict[str, list[_Call]](), dict[str | _Part, list[_Call]]()
+    reused, earlier = dict[str, list[_Call]](), dict[str | _Part, list[tuple[_Call, _Use]]]()
     split = dict[str, str]()
     for c in sorted(calls, key=lambda c: c.place):
-        drawn, key, part = draws.name(c.node), _key(c.node), parts.of(c.node)
-        passed = {a.id for a in c.node.args if isinstance(a, ast.Name)}
-        if drawn is None and (same := sorted(keys & passed)):  # another function, which may draw from the key
-            text, source = same[0], ast.unparse(c.node)
-        elif drawn is not None and drawn not in _NO_DRAW and (key is not None or part is not None):
-            text = source = key or str(part)
-        else:
-            continue
-        part = part if drawn is not None else None
-        names = _names([c.node]) if drawn is None else _names([ast.parse(text)])
-        for first in earlier.setdefault(part or source, []):
-            if not _both(first, c) or (drawn is None and first.above != c.above):
-                continue
-            if drawn in _SELECTS and draws.name(first.node) in _SELECTS:
-                continue
-            if part is None and any(name in names and first.place < at < c.place for name, at in assigned):
-                continue
-            if part is not None and _key(first.node) != text:
-                text = str(part)
-                split[text] = part.key
-            members = reused.setdefault(text, [first])
-            if first in members:  # a call that is in another branch than the others is left out
-                members.append(c)
-                break
-        earlier[part or source].append(c)
+        for use in _uses(c, keys, parts, draws, defined):
+            for first, before in earlier.setdefault(use.same, []):
+                if not _both(first, c) or (use.by == _EQUAL_CALL and first.above != c.above):
+                    continue
+                if use.by == before.by == _INSIDE or {use.by, before.by} <= _SELECTS:
+                    continue
+                changed = use.names if not isinstance(use.same, _Part) else set()
+                if any(name in changed and first.place < at < c.place for name, at in assigned):
+                    continue
+                text = use.text
+                if isinstance(use.same, _Part) and (before.text != text or text == str(use.same)):
+                    text = str(use.same)
+                    split[text] = use.same.key
+                members = reused.setdefault(text, [first])
+                if first in members:  # a call that is in another branch than the others is left out
+                    members.append(c)
+                    break
+            earlier[use.same].append((c, use))
     for text, members in reused.items():
         yield Reused(
             function=getattr(scope, "name", "<module>"),

@@ -35,7 +35,9 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
     yield from draws_in_loops(run)
     for f in run.functions.values():
         for c in _called(f):
-            drawn = c.traced.draws if c.traced is not None else None
+            # A call may only have missed JAX's fast path: the trace is that of an earlier call.
+            traced = next((o.traced for o in (c, *reversed(f.compilations)) if o.traced is not None), None)
+            drawn = traced.draws if traced is not None else None
             call = _in_loop(run, f, c) if drawn else None
             if call is None or not (f.step or call.feeds_itself) or _statics_change(f, c, call):
                 continue
@@ -64,7 +66,9 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
 def _statics_change(f: Function, c: Compilation, call: LoopCall) -> bool:
     """Return whether ``call``, a call of ``f`` in a loop, may pass another static argument in each iteration.
     ``c`` is a recorded call of ``f``, which shows the static arguments."""
+    arrays = {split(leaf.path)[0] for leaf in (c.key.arguments if c.key is not None else ())}
     statics = {s.path for s in (c.key.static if c.key is not None else ()) if split(s.path)[0] == s.path}
+    statics -= arrays  # parts of a pytree, such as the functions of a TrainState
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in statics]
     return any(p is not None and not loop_calls.stays_the_same(p, call.repeats) for p in passed)
 

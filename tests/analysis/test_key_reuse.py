@@ -9,12 +9,20 @@ from jaxscope.analysis.key_reuse import called_in, find, in_loops, in_python_loo
 IMPORTS = "import jax, jax.random as jr\nfrom jax import random\nfrom jax.random import normal, split\n"
 
 
+FUNCTIONS = """
+def draw(x, key):
+    return x * random.normal(key)
+def may_draw(x, key):
+    return random.normal(key) if x else x
+"""
+
+
 def keys(body: str) -> list[tuple[str | int, ...]]:
     """Each key and the lines of its draws, counted from the line after ``def f``."""
     source = (
         IMPORTS + "def f(key, k, other, x, train):\n" + textwrap.indent(textwrap.dedent(body).strip(), "    ")
     )
-    return [(r.key, *(line - 4 for line in r.lines)) for r in find(source)]
+    return [(r.key, *(line - 4 for line in r.lines)) for r in find(source + FUNCTIONS)]
 
 
 @pytest.mark.parametrize(
@@ -30,6 +38,8 @@ def keys(body: str) -> list[tuple[str | int, ...]]:
         "return normal(key), random.uniform(key)",
         "_, sub = split(key)\na = normal(sub)\nks = split(key, num=3)\nb = random.uniform(ks[1])",
         "a = normal(split(key)[1])\nb = random.uniform(split(key, 4)[1])",
+        "a = normal(key)\nb = draw(x, key)",
+        "b = draw(x, key)\na = random.uniform(key)",
         "k1, k2 = split(key)\na = normal(k1)\nb = normal(k2)\nk3, k4 = split(key)\nc = random.uniform(k3)",
     ],
 )
@@ -57,6 +67,9 @@ def test_two_draws_from_one_key_are_found(body):
         "a = normal(next(k))\nb = normal(next(k))",
         "a = normal(k())\nb = normal(k())",
         "key, sub = split(key)\na = normal(sub)\nkey, sub = split(key)\nb = normal(sub)",
+        "a = draw(x, key)\nb = draw(x, key)",
+        "a = normal(key)\nb = may_draw(x, key)",
+        "a = normal(key)\nkey, sub = split(key)\nb = draw(x, key)",
         "ks = split(key, (2, 3))\na = normal(ks[0])\nk = split(key)\nb = normal(k[0])",
         "if x:\n    key, k = split(key)\n    a = normal(k)\nelse:\n    key, k = split(key)\n    a = normal(k)",
         "k1, k2 = split(key)\na = normal(k1)\nfirst, *others = split(key, 3)\nb = normal(first)",
