@@ -22,7 +22,15 @@ from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.rules import functions, jit_obstacles, library_calls, loop_calls, outside_jit, repeated_loops
+from jaxscope.rules import (
+    functions,
+    jit_obstacles,
+    library_calls,
+    loop_calls,
+    loop_functions,
+    outside_jit,
+    repeated_loops,
+)
 from jaxscope.rules.outside_jit import Advice
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
@@ -167,10 +175,10 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
     resized = {c.id for p in direct if payers.sizes_change(run, p) for c in p.compilations}
     for (file, function), members in found.items():
         grows = 3 * len(resized & members.keys()) >= len(members)
-        yield _of_function(file, function, [*members.values()], grows=grows)
+        yield _of_function(run, file, function, [*members.values()], grows=grows)
 
 
-def _of_function(file: str, function: str, applied: Sequence[_Applied], *, grows: bool) -> Finding:
+def _of_function(run: Run, file: str, function: str, applied: Sequence[_Applied], *, grows: bool) -> Finding:
     """Return the finding about ``applied``: pairs of a compilation outside jit and the line of ``function``
     (in ``file``) that caused it. ``grows`` is whether many of them are recompiles because sizes change."""
     lines = sorted({line for _, line in applied})
@@ -180,6 +188,11 @@ def _of_function(file: str, function: str, applied: Sequence[_Applied], *, grows
         numbers=Names(tuple(map(str, lines)), LINES),
         function=function.replace(".<locals>", ""),
     )
+    whole = not grows and line_names.computes_only(sources.of(run)(file), function)
+    fix = loop_functions.as_a_whole(run, file, function) if whole else None
+    if fix is None:
+        fix = Fix(message("fix-jit-parts", pad=message("and-pad-inside") if grows else None), "jit")
+    fix = jit_obstacles.with_obstacles(run, fix, {(file, function)}, {(file, function)})
     return Finding(
         code=payers.CODE,
         severity=NOTE,
@@ -193,7 +206,7 @@ def _of_function(file: str, function: str, applied: Sequence[_Applied], *, grows
         ),
         source=Frame(file, lines[0], function),
         evidence=[_of_line(Frame(file, line, function), applied) for line in lines[:LISTED]],
-        fix=Fix(message("fix-jit-parts", pad=message("and-pad-inside") if grows else None), "jit"),
+        fix=fix,
         seconds=sum(c.seconds for c, _ in applied),
         subject=(file, function),
         at_most=True,

@@ -135,18 +135,28 @@ def _is_line_of(loop: Loop, f: Frame) -> bool:
     return inside and (f.function == loop.line.function or f.function.endswith(">"))
 
 
-def _jit_function(run: Run, loop: Loop, file: str, function: str, lines: Sequence[Frame]) -> Fix | None:
-    """Return the advice to jit ``function`` of ``file``, which ``lines`` of ``loop`` call. None if it is
-    unclear how."""
-    text, name = sources.of(run), function.replace(".<locals>", "")
-    written = line_names.attributes_set(text(file), function)
+def as_a_whole(run: Run, file: str, function: str) -> Fix | None:
+    """Return the advice to jit ``function`` of ``file`` as a whole, or its computation if it is a method that
+    assigns to attributes. None if it is another method or a lambda."""
+    name = function.replace(".<locals>", "")
+    written = line_names.attributes_set(sources.of(run)(file), function)
     if written:
         words = message("fix-jit-part-of-method", function=name, how="jit", names=Names(written, LINES))
         return Fix(words, "jit", {"function": name})
-    if "." not in name and not name.endswith("<lambda>"):  # else it is a method
-        statics = message("python-values-static")
-        words = message("fix-jit-step-function", function=name, how="jit", statics=statics)
-        return Fix(words, "jit", {"function": name})
+    if "." in name or name.endswith("<lambda>"):
+        return None
+    statics = message("python-values-static")
+    words = message("fix-jit-step-function", function=name, how="jit", statics=statics)
+    return Fix(words, "jit", {"function": name})
+
+
+def _jit_function(run: Run, loop: Loop, file: str, function: str, lines: Sequence[Frame]) -> Fix | None:
+    """Return the advice to jit ``function`` of ``file``, which ``lines`` of ``loop`` call. None if it is
+    unclear how."""
+    whole = as_a_whole(run, file, function)
+    if whole is not None:
+        return whole
+    text, name = sources.of(run), function.replace(".<locals>", "")
     if not lines:
         return None
     at = lines[0]

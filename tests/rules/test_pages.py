@@ -14,6 +14,7 @@ from jaxscope.rules import (
     arguments,
     batched_branches,
     cheaper_forms,
+    computing_operations,
     copied_arrays,
     debug_settings,
     devices,
@@ -218,7 +219,7 @@ STATED = {
     "JX608": (
         f"at least {share(line_times.CALLS_SHARE)} of the program",
         f"at least {line_times.CALLS_MUCH:.0%}, else a note".replace("%", " %"),
-        f"is at most {line_times.SMALL:,}",
+        f"is at most {computing_operations.SMALL:,}",
         f"at least {line_times.PYTHON_SHARE:.0%} of the measured time and {line_times_model.LONG_S:.0f} seconds".replace(
             "%", " %"
         ),

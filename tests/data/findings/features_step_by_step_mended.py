@@ -1,5 +1,5 @@
 # Mended: The pipeline of features is one jitted function
-# applies: fix-jit-parts
+# applies: fix-jit-step-function, python-values-static
 import jax
 import jax.numpy as jnp
 import numpy as np
