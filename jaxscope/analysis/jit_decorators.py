@@ -62,7 +62,14 @@ class Jitted(msgspec.Struct, frozen=True):
         return bool(opened and name) and (f"({name})" in self.call or f"({name}," in self.call)
 
 
-def advice(source: str | None, line: int, library: str | None, *, of_equinox: bool = False) -> Jitted | None:
+def advice(
+    source: str | None,
+    line: int,
+    library: str | None,
+    *,
+    of_equinox: bool = False,
+    column: int | None = None,
+) -> Jitted | None:
     """Return the call on ``line`` of the user's source, rewritten with jit around the called function. Return
     None if it is unclear which call to jit, or how, or if the line only calls functions of JAX or NumPy
     other than ``check_grads``.
@@ -72,12 +79,15 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
       line: the line on which the call begins.
       library: the library that the line calls, such as ``flax``; None: no library.
       of_equinox: whether the objects of ``library`` are Equinox modules.
+      column: where the call to jit begins; None: unknown. If the line has several statements, only calls of
+        the statement there count.
     """
     found = syntax(source)
     if found is None:
         return None
     modules = names_of(found.imports, sys.stdlib_module_names - {"functools"})
     calls = [c for c in found.calls.get(line, []) if not _of_python(c.func) and _root(c.func) not in modules]
+    calls = _of_statement(found, calls, line, column)
     arrays = names_of(found.imports, ARRAYS)
     checked = [c for c in calls if last_name(c.func) == "check_grads" and c.args]
     if checked and all(_root(c.func) in arrays for c in calls):
@@ -120,6 +130,21 @@ def advice(source: str | None, line: int, library: str | None, *, of_equinox: bo
         )
         return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=made)
     return Jitted(f"jax.jit({name})(...)", statics_unknown=True)
+
+
+def _of_statement(
+    file_syntax: Syntax, calls: list[ast.Call], line: int, column: int | None
+) -> list[ast.Call]:
+    """Return those of ``calls``, which begin on ``line``, that are in the statement around ``column``, if the
+    line has several statements; else all of them."""
+    begin = sorted(
+        n.col_offset for n in ast.walk(file_syntax.tree) if isinstance(n, ast.stmt) and n.lineno == line
+    )
+    if column is None or len(begin) < 2:
+        return calls
+    first = max((c for c in begin if c <= column), default=0)
+    after = min((c for c in begin if c > column), default=sys.maxsize)
+    return [c for c in calls if first <= c.col_offset < after]
 
 
 def _call_to_jit(

@@ -118,9 +118,19 @@ class _Line:
         self.changing = not self.anew and payers.sizes_change(run, p)
         of_equinox = library_calls.makes_equinox_modules(run, p.library)
         source, n = sources.of(run)(p.line.file), p.line.line
-        jitted = jit_decorators.advice(source, n, p.library, of_equinox=of_equinox)
+        jitted = jit_decorators.advice(source, n, p.library, of_equinox=of_equinox, column=_longest_column(p))
         # If the call is jitted already, the operations are in its arguments.
         self.jitted = jitted if jitted is not None and not _is_jitted(run, p.line, jitted) else None
+
+
+def _longest_column(p: Payer) -> int | None:
+    """Return where the expression on the line of ``p`` begins that took most of the seconds of compiling.
+    None if it is unknown."""
+    seconds = Counter[int]()
+    for c in p.compilations:
+        if c.missed is not None and c.missed.column is not None:
+            seconds[c.missed.column] += round(1e9 * c.seconds)
+    return next((column for column, _ in seconds.most_common(1)), None)
 
 
 def what_to_do(run: Run, p: Payer, compiled: int) -> Advice:

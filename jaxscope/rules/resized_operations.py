@@ -37,7 +37,12 @@ def merged(run: Run, findings: Sequence[Finding], sizes: Sizes) -> list[Finding]
         changes = {pair for c in resized for pair in sizes(c)}
         loops = _loops(run, resized)
         beside = (p for p in left if not loops.isdisjoint(_loops(run, p.again)))
-        alike = [(p, again) for p in beside if (again := _alike(p, changes, sizes))]
+        called = {c.lines[0].place for c in resized if c.lines}  # operations there make the arguments
+        alike = [
+            (p, again)
+            for p in beside
+            if (again := p.again if p.line.place in called else _alike(p, changes, sizes))
+        ]
         seconds = sum(c.seconds for _, again in alike for c in again)
         if not alike or seconds < LITTLE * (f.seconds or 0.0):
             continue

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from jaxscope.analysis.loop_calls import takes_chunks
+from jaxscope.analysis.loop_calls import carries, loop_from, takes_chunks
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import appends, counts_only, in_a_loop, only_loop
+from jaxscope.analysis.rewrap_site import appends, counts_only, in_a_loop, loop_around, only_loop
 from jaxscope.analysis.sample_sites import Sites
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
@@ -258,7 +259,7 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
     if line is not None and takes_chunks(sources.of(run)(line.file), line.line):
         return Fix(message("fix-without-chunks"), "vmap")
     forward = [r for r in blocks if not r.backward]
-    if forward and not any(r.carried for r in forward):
+    if (forward and not any(r.carried for r in forward)) or _only_adds_up(run, line):
         return Fix(message("fix-vmap-iterations"), "vmap")
     library = next((r.library for r in blocks if r.library), None)
     text = sources.of(run)(line.file) if line is not None else None
@@ -273,6 +274,17 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
     if largest.length >= LARGE_TURN and largest.times < MANY_TURNS:
         return extended(fix, "fix-scan-and-measure") or fix
     return fix
+
+
+def _only_adds_up(run: Run, line: Frame | None) -> bool:
+    """Return whether the iterations of the ``for`` loop around ``line`` depend on each other only by sums:
+    ``total += loss(params, task)``."""
+    text = sources.of(run)(line.file) if line is not None else None
+    around = loop_around(text, line.line) if line is not None else None
+    loop = loop_from(text, around[0]) if around is not None else None
+    if not isinstance(loop, ast.For) or carries(loop):
+        return False
+    return any(isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add) for n in loop.body)
 
 
 def _scan(library: str | None, times: int) -> Fix:

@@ -176,3 +176,13 @@ def main():
 def test_later_calls_of_a_model_outside_jit_are_found():
     assert beside(TRAINED, 3, frozenset({"apply", "apply_fn"})) == ("8",)
     assert beside(TRAINED, 8, frozenset({"apply"})) == () and beside(None, 3, frozenset({"apply"})) == ()
+
+
+def test_the_call_to_jit_is_in_the_statement_that_compiled():
+    line = "u, s = opt.update(g, s); p = lib.apply_updates(p, u)"
+    assert advice(line, 1, None, column=7).function == "jax.jit(opt.update)"
+    assert advice(line, 1, None, column=29).function == "jax.jit(lib.apply_updates)"
+
+
+def test_a_function_of_the_standard_library_is_no_function_to_jit():
+    assert advice("import time\nx, t = net(x), time.time()", 2, None).function == "jax.jit(net)"

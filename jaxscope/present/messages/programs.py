@@ -21,8 +21,9 @@ TEMPLATES = {
         " again for the gradient, so that a step takes longer. Change nothing if the memory suffices"
     ),
     "fix-vmap-iterations": (
-        "no iteration uses a result of another: stack the inputs of all iterations, and compute them together"
-        " with jax.vmap, or one after the other with jax.lax.map, which needs less memory"
+        "no iteration uses a result of another, unless to add it up: stack the inputs of all iterations, and"
+        " compute them together with jax.vmap, or one after the other with jax.lax.map, which needs less"
+        " memory"
     ),
     "fix-without-chunks": (
         "each iteration takes some rows of an array. If each row is computed alone, compute all rows in"
