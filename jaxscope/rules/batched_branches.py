@@ -42,12 +42,18 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
                 if found is None:
                     continue
                 branch, share = found
+                same = _called_by_all(batched, branches)
+                if same is not None:
+                    share -= share / len(branches)  # the work of one branch is needed
+                if share < FEWEST:
+                    continue
                 text = message(
                     "branches-under-vmap",
                     function=f.display_name,
                     conditional=ast.unparse(call.func),
-                    branch=_short(branch),
-                    share=Percent(share),
+                    branch=message("branch-has-share", branch=_short(branch), share=Percent(share))
+                    if same is None
+                    else message("branches-call-one", called=same, n=len(branches), share=Percent(share)),
                 )
                 yield Finding(
                     code="JX206",
@@ -57,7 +63,7 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
                     function=f.id,
                     source=line,
                     evidence=evidence(p, text, line),
-                    fix=_instead(call, branch),
+                    fix=_instead(call, branch) if same is None else _select(same),
                     seconds=running_share(run, f, share),
                     at_most=True,
                 )
@@ -135,6 +141,20 @@ def _largest(
         if batched.unknown == unknown and share >= FEWEST and (best is None or share > best[1]):
             best = branch, min(share, 1.0)
     return best
+
+
+def _called_by_all(batched: BatchedBranches, branches: Sequence[ast.expr]) -> str | None:
+    """Return the function of the user that all ``branches``, lambdas, call, and that has operations in the
+    program; None if there is none."""
+    if len(branches) < 2 or not all(isinstance(b, ast.Lambda) for b in branches):
+        return None
+    worked = {w.function.rpartition(".")[2] for w in batched.functions if w.line is None and w.operations}
+    called = [{last_name(n.func) for n in ast.walk(b) if isinstance(n, ast.Call)} for b in branches]
+    return next(iter(sorted(worked.intersection(*called))), None)
+
+
+def _select(function: str) -> Fix:
+    return Fix(message("fix-select-arguments", function=function), "branch_outside_vmap")
 
 
 def _branches(call: ast.Call) -> Iterator[ast.expr]:

@@ -117,7 +117,16 @@ TEMPLATES = {
     ),
     "branches-under-vmap": (
         "{function} runs all branches of {conditional} for every element, because under vmap each element has"
-        " its own predicate. The branch {branch} has {share} of the program's operations"
+        " its own predicate. {branch}"
+    ),
+    "branch-has-share": "The branch {branch} has {share} of the program's operations",
+    "branches-call-one": (
+        "Its {n} branches all call {called}, and only one of the results is used: {share} of the program's"
+        " operations are not needed"
+    ),
+    "fix-select-arguments": (
+        "call {function} once, after selecting its arguments with jnp.where(predicate, a, b), instead of in"
+        " each branch"
     ),
     "whole-checkpoint": (
         "{function} computes the forward pass twice, because of a jax.checkpoint; the second time takes"
