@@ -53,6 +53,7 @@ PROGRAMS = 2
 # Lines of one function with few compilations each are reported from this number of lines, and this share of
 # all seconds, on.
 FEW_LINES, TOGETHER = 3, 0.25
+WHOLE = 0.05  # the same share for a function that jit can probably trace as a whole
 DIRECT = 5  # at least one of so many compilations of such a function is on its own lines
 LISTED = 5  # functions in the evidence of one line
 LINES = 4  # line numbers in a title
@@ -145,18 +146,14 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
     operations outside jit, which takes much of the time of all compilations. ``left`` are the lines that have
     no finding yet. A function that calls jitted functions is not reported, and neither is one that mostly
     calls other functions with operations."""
-    least, calls = TOGETHER * payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
+    total, calls = payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
     calling = {
         (c.site.file, c.site.function)
         for f in run.functions.values()
         for c in (f.compilations if f.user else ())
         if c.site is not None and c.entry == "call"
     }
-    direct = [
-        p
-        for p in left
-        if not p.within and (p.library or "jax") in JAX_ROOTS and not outside_jit.creates(run, p)
-    ]
+    direct = [p for p in left if (p.library or "jax") in JAX_ROOTS and not outside_jit.creates(run, p)]
     for c in (c for p in direct for c in p.compilations):
         for at in c.lines:
             if at.function != "<module>" and (at.file, at.function) not in calling:
@@ -167,15 +164,28 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
         own = [a for n, a in members.items() if n not in covered]
         lines = {line for _, line in own}
         its_own = sum((c.lines[0].file, c.lines[0].function) == part for c, _ in own)
-        if DIRECT * its_own < len(own):
+        whole = _only_computes(run, part, [c for c, _ in own])
+        if DIRECT * its_own < len(own) and not whole:
             continue  # it only calls others, which may do what jit cannot
-        if len(own) >= BARRAGE and len(lines) >= FEW_LINES and sum(c.seconds for c, _ in own) >= least:
+        fewest, share = (2, WHOLE) if whole else (FEW_LINES, TOGETHER)
+        if len(own) >= BARRAGE and len(lines) >= fewest and sum(c.seconds for c, _ in own) >= share * total:
             found = {inner: m for inner, m in found.items() if not m.keys() <= members.keys()}
             found[part] = members
     resized = {c.id for p in direct if payers.sizes_change(run, p) for c in p.compilations}
     for (file, function), members in found.items():
         grows = 3 * len(resized & members.keys()) >= len(members)
         yield _of_function(run, file, function, [*members.values()], grows=grows)
+
+
+def _only_computes(run: Run, part: _Part, compiled: Sequence[Compilation]) -> bool:
+    """Return whether jit can probably trace the function ``part`` as a whole: it and all functions of the
+    user that it called for ``compiled`` only compute."""
+    inside = {part}
+    for c in compiled:
+        names = [(at.file, at.function) for at in c.lines]
+        inside.update(names[: names.index(part)])
+    named = [(file, name) for file, name in inside if not name.endswith(">")]  # no comprehension, no lambda
+    return all(line_names.computes_only(sources.of(run)(file), name) for file, name in named)
 
 
 def _of_function(run: Run, file: str, function: str, applied: Sequence[_Applied], *, grows: bool) -> Finding:
@@ -188,7 +198,7 @@ def _of_function(run: Run, file: str, function: str, applied: Sequence[_Applied]
         numbers=Names(tuple(map(str, lines)), LINES),
         function=function.replace(".<locals>", ""),
     )
-    whole = not grows and line_names.computes_only(sources.of(run)(file), function)
+    whole = not grows and _only_computes(run, (file, function), [c for c, _ in applied])
     fix = loop_functions.as_a_whole(run, file, function) if whole else None
     if fix is None:
         fix = Fix(message("fix-jit-parts", pad=message("and-pad-inside") if grows else None), "jit")

@@ -106,6 +106,7 @@ STATED = {
         f"its compilations took at least {share(eager_compilations.ONCE)} of the total time.",
         f"at least {eager_compilations.BARRAGE} compilations in {n(eager_compilations.FEW_LINES)} or more lines",
         f"at least {share(eager_compilations.TOGETHER)} of the total time",
+        f"at least {share(eager_compilations.WHOLE)} and two lines",
     ),
     "JX202": (
         f"at least {n(unrolled_loops.TURN)} operations {n(unrolled_loops.TURNS)} times or more",
