@@ -4,9 +4,11 @@ cannot convert their sharding directly) and JX513 (scans that keep much for the 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 from jaxscope.analysis.stablehlo.residuals import FEWEST_ARRAYS, Residuals
+from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import users
@@ -16,6 +18,7 @@ from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fi
 from jaxscope.schema.messages import Bytes, Message, Percent, message
 
 MUCH = 1 / 192  # share of the memory of a device that a scan keeps for the gradient
+_OF_MODULES = re.compile(r"\b(nn|nnx|hk|linen|haiku)\.scan\b")
 MOST = 0.5  # share of the temporary memory of the program
 
 
@@ -51,13 +54,23 @@ def _segments(iterations: int) -> int:
     return nearest if root / 2 <= nearest <= 2 * root else round(root)
 
 
-def _checkpoint(r: Residuals) -> Message:
+def _checkpoint(run: Run, r: Residuals) -> Message:
     """Return the advice for a scan that keeps the arrays ``r`` for the gradient: to put ``jax.checkpoint``
     around its body, or to split the scan into segments if there are few arrays."""
     if r.arrays >= FEWEST_ARRAYS:
-        return message("fix-checkpoint")
+        scan, checkpoint = _spelled(run, r)
+        return message("fix-checkpoint", scan=scan, checkpoint=checkpoint)
     segments = _segments(r.iterations)
     return message("fix-checkpoint-segments", iterations=r.iterations, segments=segments)
+
+
+def _spelled(run: Run, r: Residuals) -> tuple[str, str]:
+    """Return the functions for a scan and for rematerialization that the file with the scan of ``r`` uses:
+    ``nn.scan`` and ``nn.remat`` for modules of Flax linen."""
+    text = (sources.of(run)(r.source.file) if r.source is not None else None) or ""
+    line = sources.line(run, r.source) if r.source is not None else ""
+    own = _OF_MODULES.search(text) if "lax.scan" not in line else None
+    return (own[0], f"{own[1]}.remat") if own is not None else ("jax.lax.scan", "jax.checkpoint")
 
 
 @rule("JX513", "scan-residuals", NOTE)
@@ -90,6 +103,6 @@ def scan_residuals(run: Run) -> Iterator[Finding]:
                 function=f.id,
                 source=source,
                 evidence=evidence(p, text, source),
-                fix=Fix(_checkpoint(r), "checkpoint"),
+                fix=Fix(_checkpoint(run, r), "checkpoint"),
                 subject=(source,),
             )

@@ -10,7 +10,7 @@ TEMPLATES = {
         " device, {share} of the program's temporary memory"
     ),
     "fix-checkpoint": (
-        "apply jax.checkpoint to the body of the scan: jax.lax.scan(jax.checkpoint(body), ...). JAX then"
+        "apply {checkpoint} to the body of the scan: {scan}({checkpoint}(body), ...). JAX then"
         " keeps only what is carried from iteration to iteration, and computes the rest again for the"
         " gradient, so that a step takes longer. Change nothing if the memory suffices"
     ),
