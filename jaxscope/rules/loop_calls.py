@@ -69,6 +69,10 @@ def _statics_change(f: Function, c: Compilation, call: LoopCall) -> bool:
     arrays = {split(leaf.path)[0] for leaf in (c.key.arguments if c.key is not None else ())}
     statics = {s.path for s in (c.key.static if c.key is not None else ()) if split(s.path)[0] == s.path}
     statics -= arrays  # parts of a pytree, such as the functions of a TrainState
+    # Another value would have been compiled.
+    keys = [other.key for other in f.compilations if other.key is not None]
+    values = {(s.path, s.repr, s.serial, s.hash) for key in keys for s in key.static}
+    statics = {name for name in statics if sum(path == name for path, *_ in values) > 1}
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in statics]
     return any(p is not None and not loop_calls.stays_the_same(p, call.repeats) for p in passed)
 

@@ -1,4 +1,4 @@
-# a trainer splits its key once per epoch: all steps of an epoch drop the same units; the mode is passed by name
+# a trainer splits its key once per epoch: all steps of an epoch drop the same units; the mode is an attribute, passed by name
 from functools import partial
 
 import jax
@@ -7,6 +7,8 @@ import numpy as np
 
 
 class Trainer:
+    training = True
+
     @staticmethod
     @partial(jax.jit, static_argnames=("training",))
     def step(w, x, rng, training=False):
@@ -18,7 +20,7 @@ class Trainer:
 
     def epoch(self, w, batches, rng):
         for x in batches:
-            w = self.step(w, x, rng, training=True)  # must: JX135 first ~ rng
+            w = self.step(w, x, rng, training=self.training)  # must: JX135 first ~ rng
         return w
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 
 class Trainer:
+    training = True
+
     @staticmethod
     @partial(jax.jit, static_argnames=("training",))
     def step(w, x, rng, training=False):
@@ -19,7 +21,7 @@ class Trainer:
 
     def epoch(self, w, batches, rng):
         for i, x in enumerate(batches):
-            w = self.step(w, x, jax.random.fold_in(rng, i), training=True)
+            w = self.step(w, x, jax.random.fold_in(rng, i), training=self.training)
         return w
 
 
