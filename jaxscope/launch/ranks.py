@@ -36,12 +36,14 @@ class Rank(NamedTuple):
 def environment(environ: Mapping[str, str], rank: int, size: int, port: int, name: str) -> dict[str, str]:
     """Return the environment variables for one process of a job.
 
-    They include JAX_COORDINATOR_ADDRESS and the variables of Slurm's ``srun``, in which
-    ``jax.distributed.initialize()`` finds the number of processes and the rank. Unless ``environ`` sets
-    others, they also make JAX use the CPU, with gloo, and Python write its output without a buffer.
+    They are those of ``environ``, without JAXSCOPE_RUN and JAXSCOPE_OPTIONS (of a recording), and those that
+    name the job and the rank, which replace variables of the same name: for jaxscope (JAXSCOPE_JOB, ...), for
+    JAX (JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES, JAX_PROCESS_ID), and those that Slurm's ``srun`` sets,
+    which ``jax.distributed.initialize()`` reads. JAX_PLATFORMS=cpu, JAX_CPU_COLLECTIVES_IMPLEMENTATION=gloo
+    and PYTHONUNBUFFERED=1 are added if ``environ`` does not set these variables.
 
     Args:
-      environ: the variables of this process, which the new process inherits, except those of a recording.
+      environ: the variables of this process.
       rank: the number of the process in the job.
       size: the number of processes.
       port: the TCP port on which rank 0 runs JAX's coordinator.

@@ -99,8 +99,9 @@ class Writer:
         return self._seq
 
     def open(self) -> None:
-        """Create the log file now, not only at the first event. So a recording in which nothing happens has a
-        log, too."""
+        """Create the log file and write its first event, without waiting for the first ``emit``. So a
+        recording in which nothing happens has a log, too. Do nothing if the log exists or the recording has
+        stopped."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()

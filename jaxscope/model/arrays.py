@@ -276,8 +276,8 @@ def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
 
 
 def tree_of(g: Group) -> str | None:
-    """Return the first variable in the path of ``g``, with an attribute directly after it. None if no
-    variable leads to the arrays.
+    """Return the variable at the beginning of the path of ``g``, together with the attribute that directly
+    follows it, if one does. None if no variable leads to the arrays.
 
     ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``"""
     if g.path is None:

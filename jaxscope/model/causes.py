@@ -347,8 +347,9 @@ def _newer_trace(c: Compilation, other: Compilation, trace: Compilation | None) 
 
 
 def _latest_trace(c: Compilation) -> Compilation | None:
-    """Return the latest call before ``c``, in the same process, that traced the function under a transform
-    (grad, vmap, ...). None if there is no such call, or if ``c`` is not under a transform."""
+    """Return the latest call of the function of ``c`` before the call ``c``, in the same process, that traced
+    it under a transform (grad, vmap, ...). None if there is no such call, or if ``c`` is not under a
+    transform."""
     trace: Compilation | None = None
     for other in c.function.compilations if c.entry == "transform" else ():
         if other is c:

@@ -193,7 +193,8 @@ def called_at(run: Run, t: Transfer) -> Frame | None:
 
 
 def waits(run: Run) -> list[Transfer]:
-    """Return the transfers to the host that blocked the main process, the longest first."""
+    """Return the recorded transfers to the host that blocked the main process, one entry for each line and
+    kind, the longest total first. Empty if there are none, or no main process."""
     seen = list(by_key(run.main).values()) if run.main is not None else []
     waited = [t for t in seen if t.direction == TO_HOST and t.blocked_seconds]
     return sorted(waited, key=lambda t: -(t.blocked_seconds or 0.0))

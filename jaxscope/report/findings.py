@@ -52,8 +52,9 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
 
 
 def in_summary(findings: Sequence[Finding], places: Places) -> Iterator[Line]:
-    """Yield at most two lines about findings, for the end of ``jaxscope run``: the number of errors with the
-    first error, and the number of warnings. ``places`` shortens file names."""
+    """Yield at most two lines about findings, for the end of ``jaxscope run``: one with the
+    number of errors and the first error, one with the number of warnings. A line is left out if its number is
+    0; notes are not counted. ``places`` shortens file names."""
     errors = [f for f in findings if f.severity == ERROR]
     warnings = sum(f.severity == WARNING for f in findings)
     if errors:

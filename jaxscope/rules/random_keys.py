@@ -19,7 +19,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Message, Names, message
+from jaxscope.schema.messages import Field, Message, Names, message
 
 VMAPS = frozenset({"vmap", "filter_vmap"})
 LINES = 4  # lines and functions that a finding names
@@ -190,14 +190,15 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
             where = message("on-lines", lines=Names(lines, LINES))
             if len(lines) == 1:
                 where = message("on-line", line=lines[0])
-            text = message(
-                "two-draws-from-one-key",
-                where=where,
-                n=len(pair.lines),
-                functions=Names(tuple(dict.fromkeys(pair.calls)), LINES),
-                key=pair.key,
-                how=message("equal-numbers" if pair.equal else "dependent-numbers"),
-            )
+            fields: dict[str, Field] = {
+                "where": where,
+                "n": len(pair.lines),
+                "functions": Names(tuple(dict.fromkeys(pair.calls)), LINES),
+                "how": message("equal-numbers" if pair.equal else "dependent-numbers"),
+            }
+            text = message("two-draws-from-one-key", key=pair.key, **fields)
+            if pair.split is not None:
+                text = message("same-part-of-splits", key=pair.split, part=pair.key, **fields)
             at = Frame(file, pair.lines[1], pair.function)
             yield Finding(
                 code="JX137",

@@ -51,7 +51,7 @@ def merged(run: Run, findings: Sequence[Finding], sizes: Sizes) -> list[Finding]
         lines = [p.line for p, _ in alike]
         words = message(
             "resized-too",
-            n=Count(sum(len(again) for _, again in alike), "operation"),
+            n=Count(sum(len(again) for _, again in alike), "recompile"),
             lines=Names(tuple(lines), LINES, "lines"),
             seconds=Seconds(seconds),
         )

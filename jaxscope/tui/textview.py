@@ -156,8 +156,9 @@ class TextView(LineView):
         self.forget()
 
     def _seek(self, *, more: bool = False) -> None:
-        """Start the search from the beginning of the text. With ``more``, search only the lines added since
-        the last search, unless old lines were dropped."""
+        """Start a new search, from the first line. With ``more``, keep the matches, and search only the last
+        line that was searched before and the lines after it; if old lines were dropped meanwhile, search all
+        lines again."""
         first = 0
         if more and self._dropped == getattr(self.text, "dropped", 0):
             first = max(0, self._looked - 1)  # the last line may have been incomplete

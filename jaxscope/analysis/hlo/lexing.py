@@ -114,8 +114,9 @@ def attribute(tail: str, key: str) -> str | None:
 
 
 def attributes(text: str, until: str | None = None) -> dict[str, str]:
-    """Parse ``, key=value, other={...}`` to ``{"key": "value", "other": "{...}"}``. Reading stops before the
-    key ``until``, or at the end if ``until`` is None. If a key occurs twice, the first counts."""
+    """Parse ``, key=value, other={...}`` to ``{"key": "value", "other": "{...}"}``. The text begins with a
+    comma. Reading stops before the key ``until`` (None: there is no such key), before the first part without
+    ``key=``, or at the end. If a key occurs twice, the first counts."""
     result: dict[str, str] = {}
     position = 0
     while (found := _KEY.match(text, position)) and found[1] != until:

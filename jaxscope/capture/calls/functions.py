@@ -212,8 +212,9 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
 
 
 def unwrap(function: Any) -> Layers:
-    """Return the user's function inside ``function``, an object that was passed to jit, and the wrappers
-    around it (partials, methods, transforms, library wrappers)."""
+    """Take the wrappers (partials, bound methods, transforms, wrappers of libraries) off ``function``, an
+    object that was passed to jit. Return the innermost function found, the names of the wrappers, its form,
+    and the values that partials and methods bind."""
     wrappers: list[str] = []
     bound: dict[str, Any] = {}
     form = "def"

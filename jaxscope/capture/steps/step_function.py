@@ -42,8 +42,10 @@ class StepFunction:
         self._given_up = False
 
     def missed(self, event: FunctionSeen) -> None:
-        """Count a call that missed the fast path (the C++ cache), if the called function is the step
-        function. ``event`` is the event that describes the called function."""
+        """Count a call that missed the fast path (the C++ cache), if the called function has the name of the
+        step function. ``event`` describes the called function. If its calls cannot be counted, because it is
+        a library's function or wrapped by a library, counting ends. A repeated miss with the same arguments
+        comes to ``repeated`` instead."""
         if self._name in (event.name, event.qualname):
             self._count(event)
 

@@ -139,8 +139,7 @@ TEMPLATES = {
     "replicated-bytes": "{path}: {bytes} on each device, dimension {dimension} can be sharded",
     "fix-shard-dimension": (
         "shard dimension {dimension} of {path} over the mesh axis {axis!r} in the PartitionSpec{like}{others}"
-        ". The price: each call that needs the whole arrays gathers them, up to {price} to each"
-        " device"
+        ". The price: each call that needs a whole array first copies its parts, up to {price} to each device"
     ),
     "shard-like": ", like {path}",
     "shard-the-others": (

@@ -21,9 +21,9 @@ TEMPLATES = {
         " again for the gradient, so that a step takes longer. Change nothing if the memory suffices"
     ),
     "fix-vmap-iterations": (
-        "no iteration uses a result of another, unless to add it up: stack the inputs of all iterations, and"
-        " compute them together with jax.vmap, or one after the other with jax.lax.map, which needs less"
-        " memory"
+        "the iterations do not depend on each other, except in sums: stack the inputs of all iterations, and"
+        " compute all iterations together with jax.vmap. jax.lax.map needs less memory, but computes one"
+        " after the other"
     ),
     "fix-without-chunks": (
         "each iteration takes some rows of an array. If each row is computed alone, compute all rows in"
@@ -80,11 +80,14 @@ TEMPLATES = {
         "write the loop as scan = nn.scan(lambda module, x, _: (module(x), None),"
         " variable_axes={{'params': 0}}, split_rngs={{'params': True, 'dropout': True}}, length={times}), and"
         " call it: x, _ = scan(Layer(), x, None). If all iterations use the same parameters, write"
-        " variable_broadcast='params' instead of variable_axes, and 'params': False in split_rngs. Inputs"
-        " that differ from iteration to iteration take the place of the last None"
+        " variable_broadcast='params' instead of variable_axes, and 'params': False in split_rngs. Pass"
+        " inputs that differ from iteration to iteration, stacked, as xs: scan(Layer(), x, xs), with"
+        " lambda module, x, each: (module(x, each), None). Parameters with variable_axes are stacked, so old"
+        " checkpoints do not fit"
     ),
     "fix-scan-and-measure": (
-        "{fix}. Measure a step before and after: a scan of few large iterations can make each step slower"
+        "{fix}. Measure the time of a training step before and after: a scan of few large iterations can make"
+        " each step slower"
     ),
     "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
     "scan-stack-list": " (from a list of pytrees: jax.tree.map(lambda *x: jnp.stack(x), *layers))",
@@ -125,8 +128,8 @@ TEMPLATES = {
         " operations are not needed"
     ),
     "fix-select-arguments": (
-        "call {function} once, after selecting its arguments with jnp.where(predicate, a, b), instead of in"
-        " each branch"
+        "compute each argument of {function} first, with jnp.where(predicate, its value in the true branch,"
+        " its value in the other branch). Then call {function} once, instead of the conditional"
     ),
     "whole-checkpoint": (
         "{function} computes the forward pass twice, because of a jax.checkpoint; the second time takes"
@@ -349,8 +352,9 @@ TEMPLATES = {
     "transform-of-prime-length": "computes Fourier transforms whose length has a large prime factor",
     "vectors-that-are-not-read": "computes singular vectors that nothing reads",
     "fix-fast-length": (
-        "give all these transforms the length m = scipy.fft.next_fast_len(n), where n is the length now, and"
-        " take the first n numbers of the inverse transform: the numbers are padded with zeros anyway"
+        "the program pads the numbers with zeros before these transforms, so it may pad to a longer length:"
+        " m = scipy.fft.next_fast_len(n), where n is the present length. Give all these transforms the length"
+        " m, and keep the first n numbers of the inverse transform"
     ),
     "fix-full-matrices": (
         "call jnp.linalg.svd(x, full_matrices=False): u then has as many columns, and vt as many rows, as"

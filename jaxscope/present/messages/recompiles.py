@@ -27,8 +27,11 @@ TEMPLATES = {
         " what all functions receive"
     ),
     "also-recompiled": "; the same change also recompiled {names}",
-    "resized-too": "; the same changes of size also recompiled {n} outside jit, at {lines}: {seconds}",
-    "fix-sizes-of-operations": "{fix}. Use the padded arrays in the operations outside jit, too",
+    "resized-too": (
+        "; the same changes of size also caused {n} of operations outside jit at {lines}, which took"
+        " {seconds}"
+    ),
+    "fix-sizes-of-operations": "{fix}. Pad before the operations outside jit, too",
     "captured-others": "; {n} more because it captured other values: {seconds}",
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
@@ -67,10 +70,11 @@ TEMPLATES = {
     ),
     "compiled-in": "compiled in {seconds}",
     "fix-one-jitted-loop": (
-        "JAX compiles such a loop again for each new body function, and for each number of iterations. Define"
-        " the body once, put the loop into one jitted function (run = jax.jit(lambda carry, xs:"
-        " jax.lax.scan(body, carry, xs))), and call it on all these lines. What differs from line to line"
-        " becomes an argument. Use one number of iterations: for example one loop over all xs instead of two"
+        "JAX compiles a loop outside jit again for each new body function, and for each number of iterations."
+        " Define the body once, put the loop into one jitted function (run = jax.jit(lambda carry, xs:"
+        " jax.lax.scan(body, carry, xs))), and call it on all these lines. Pass what differs between the"
+        " lines as an argument. Use the same number of iterations everywhere: for example one loop over all"
+        " xs, instead of two loops over parts of them"
     ),
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
@@ -218,8 +222,8 @@ TEMPLATES = {
     ),
     "fix-one-optimizer": (
         "create the optax optimizer ({path}) once, before the loop, and use the same object each time. If its"
-        " learning rate or another of its numbers has to change, create it with"
-        " optax.inject_hyperparams(optax.adam)(learning_rate=...), for example, and before each call set"
+        " learning rate or another hyperparameter has to change, create it with"
+        " optax.inject_hyperparams(optax.adam)(learning_rate=...), for example, and before each step set"
         " {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-function-without-self": (
@@ -383,13 +387,13 @@ TEMPLATES = {
         " each device has its own numbers; change nothing if all devices need equal numbers"
     ),
     "differs-on-devices": (
-        "the shard_map of {function} declares in its out_specs that all devices of the mesh axis {axes}"
-        " have the same {result}, but each device computes a different value from its part of the data"
+        "the out_specs of the shard_map of {function} say that {result} has the same value on all devices of"
+        " the mesh axis {axes}, but each device computes another value, from its part of the data"
     ),
     "fix-mean-over-devices": (
         "inside the shard_map, combine the values of the devices, for example with jax.lax.pmean(...,"
-        " {axes}); combine gradients before the optimizer uses them. Or return the value of each device, with"
-        " {axes} in out_specs"
+        " {axes}), and gradients before the optimizer uses them. Or, if you want one value for each device,"
+        " put {axes} into the out_specs of these results"
     ),
     "one-key-under-vmap": (
         "{function} draws from one random key for all elements of a vmap ({draws}): all elements have the"
@@ -449,9 +453,13 @@ TEMPLATES = {
         "give each draw its own key: {keys} = jax.random.split({key}{n}). Change nothing if the draws are"
         " meant to have the same random numbers"
     ),
+    "same-part-of-splits": (
+        "{n} calls {where} ({functions}) draw from the same key: {key} was split several times, and each time"
+        " this part is the same, {part}. Their random numbers are {how}"
+    ),
     "fix-split-once": (
-        "split {key} once, into a part for each draw: jax.random.split({key}) and jax.random.split({key}, 3)"
-        " begin with the same two keys"
+        "split {key} only once, with one part for each draw. A second split of the same key gives the same"
+        " parts again: jax.random.split({key}) and jax.random.split({key}, 3) begin with the same two keys"
     ),
     "fix-split-keys": (
         "give each draw its own array of keys: {keys} = jax.random.split({key}, ({n}, {count})). Change"
@@ -489,7 +497,7 @@ TEMPLATES = {
     ),
     "fix-new-key": (
         "pass a different key in each iteration: a new one from jax.random.split, or"
-        " jax.random.fold_in({key}, i) where i counts the iterations"
+        " jax.random.fold_in({key}, i) where i is the number of the iteration"
     ),
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
@@ -588,17 +596,19 @@ TEMPLATES = {
         " returns the new values, which the loop then assigns"
     ),
     "fix-jit-step-function": (
-        "apply {how} to {function} as a whole: JAX then compiles it as one program. A value that {function}"
-        " reads from outside and that changes must become an argument{statics}"
+        "apply {how} to {function} as a whole: JAX then compiles it as one program. Pass each value that"
+        " {function} reads from outside and that changes as an argument{statics}"
     ),
     "fix-jit-part-of-method": (
         "move the computation of {function} into a new function, and apply {how} to it: JAX then compiles it"
         " as one program. The new function must not assign to attributes: it takes the old values of {names}"
         " as arguments and returns the new values. {function} calls the new function, and assigns what it"
-        " returns to the attributes. If the new function calls methods, pass these values to them as"
+        " returns to the attributes. Methods that the new function calls must take the values of {names} as"
         " arguments, too"
     ),
-    "python-values-static": ", as static arguments if they are Python bools, strings, sizes or functions",
+    "python-values-static": (
+        ". Name arguments that are Python bools, strings, sizes or functions in static_argnames"
+    ),
     "fix-numpy-in-callback": (
         "compute in NumPy in {function}: JAX passes jax.Arrays to it, and compiles each operation on them"
         " outside jit. Convert its arguments first, with jax.tree.map(np.asarray, ...)"
@@ -635,8 +645,8 @@ TEMPLATES = {
     ),
     "before-the-loop": " and before the loop",
     "fix-jit-new-function": (
-        "{name} is defined again in each iteration. Define it before the loop{captured}, and jit the function"
-        " that this line calls there{how}. In the loop, call the jitted function"
+        "{name} is defined again in each iteration. Define it before the loop{captured}. There, also jit what"
+        " this line calls{how}. In the loop, call the jitted function"
     ),
     "fix-jit-local-function": (
         "each call of {outer} defines {name} again. Define it outside {outer}{captured}, and jit the function"

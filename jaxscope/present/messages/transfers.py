@@ -201,15 +201,15 @@ TEMPLATES = {
         " on Python numbers or NumPy arrays with math or NumPy, not with jax.numpy"
     ),
     "fix-inner-loop": (
-        "{fix}. JAX would unroll the Python loop at {loop}, and compile again for another number of"
-        " iterations. Therefore {instead}"
+        "{fix}. Inside jit, JAX unrolls the Python loop at {loop}, and compiles again if its number of"
+        " iterations changes: {instead}"
     ),
     "fix-loop-by-vmap": (
-        "stack the arrays that this loop goes through, and use jax.vmap (or jax.lax.scan) instead of the loop"
+        "stack the arrays over which it iterates, and use jax.vmap (or jax.lax.scan) instead of the loop"
     ),
     "fix-loop-by-scan": (
-        "write it as jax.lax.scan or jax.lax.fori_loop, because each iteration needs results of the one"
-        " before; a loop of a few iterations may stay"
+        "each iteration needs results of the one before, so write it as jax.lax.scan or jax.lax.fori_loop (a"
+        " loop of only a few iterations can stay a Python loop)"
     ),
     "large-transfer-to-host": (
         "{what}{helper} copies arrays from the device to the host: {n} times, {bytes} in total"

@@ -27,5 +27,5 @@ for length in rng.permutation(np.arange(8, 32))[:14]:
         states.append(state)
         actions.append(act(w, state, sub))
     gains = np.linspace(1, 0, length, dtype="float32")
-    w = update(w, jnp.stack(states), jnp.stack(actions), gains)  # must: JX101 first ~ also recompiled .* operations outside jit
+    w = update(w, jnp.stack(states), jnp.stack(actions), gains)  # must: JX101 first ~ also caused .* recompiles of operations outside jit
 print(w.sum())

@@ -27,7 +27,7 @@ for _ in range(12):
     x, y = jnp.array(xs), jnp.array(ys)
     length = jnp.float32(0.3)
     for _ in range(5):
-        length = length - 0.001 * gradient(length, x, y)  # must: JX101 first ~ the same changes of size also recompiled
+        length = length - 0.001 * gradient(length, x, y)  # must: JX101 first ~ the same changes of size also caused
     covariance = kernel(x, x, length) + 1e-2 * jnp.eye(len(xs))
     across = kernel(grid, x, length)
     mean = across @ jnp.linalg.solve(covariance, y)

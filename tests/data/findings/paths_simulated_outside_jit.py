@@ -7,7 +7,7 @@ def simulate(key, start, steps=100, paths=2000):
     s = jnp.ones(paths) * start
     for _ in range(steps):
         key, sub = jax.random.split(key)
-        s = s * jnp.exp(0.0004 + 0.02 * jax.random.normal(sub, (paths,)))  # must: JX605|JX133 first ~ apply jit to (price|simulate) as a whole.*at paths_simulated_outside_jit.py:8.*Therefore write it as jax.lax.scan
+        s = s * jnp.exp(0.0004 + 0.02 * jax.random.normal(sub, (paths,)))  # must: JX605|JX133 first ~ apply jit to (price|simulate) as a whole.*at paths_simulated_outside_jit.py:8.*so write it as jax.lax.scan
     return s
 
 
