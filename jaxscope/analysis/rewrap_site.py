@@ -545,6 +545,27 @@ def reached_now_and_then(source: str | None, line: int, text: str | None = None)
     return any(not spans(n, line) for n in _loops_of_each_iteration(innermost))
 
 
+def tests_a_remainder_first(source: str | None, line: int) -> bool:
+    """Return whether ``line`` has a condition of which Python evaluates a part only for some remainder:
+    ``i % 50 == 0 and loss < best``."""
+    found = syntax(source)
+    conditions = [n for n in ast.walk(found.tree) if isinstance(n, ast.BoolOp)] if found is not None else []
+    first = [n.values[0] for n in conditions if isinstance(n.op, ast.And) and spans(n, line)]
+    inside = (n for value in first for n in ast.walk(value) if isinstance(n, ast.BinOp))
+    return any(isinstance(n.op, ast.Mod) for n in inside)
+
+
+def whole_condition(source: str | None, line: int, text: str) -> str | None:
+    """Return the condition ``a and b`` or ``a or b`` on ``line`` as text, if ``text`` is one of its parts but
+    not the last; else None. Python 3.11 gives the place of an earlier part for the test of a later one."""
+    found = syntax(source)
+    tests = (n for n in ast.walk(found.tree) if isinstance(n, ast.BoolOp)) if found is not None else ()
+    for n in tests:
+        if spans(n, line) and text in [ast.unparse(value) for value in n.values[:-1]]:
+            return ast.unparse(n)
+    return None
+
+
 def _is_periodic(node: ast.If, line: int, text: str | None) -> bool:
     test = list(ast.walk(node.test))
     if any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in test):

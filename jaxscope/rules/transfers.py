@@ -31,7 +31,9 @@ from jaxscope.analysis.rewrap_site import (
     reached_now_and_then,
     runs_once,
     syntax,
+    tests_a_remainder_first,
     waits_before,
+    whole_condition,
 )
 from jaxscope.model import line_times, sources
 from jaxscope.model import transfers as model
@@ -150,7 +152,7 @@ def _waiting(run: Run) -> list[tuple[Frame, Finding]]:
         saved = avoidable + (text or 0.0)
         share = t.share or 0.0
         copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(share))
-        expression = _expressions(members)
+        expression = _expressions(run, members)
         if t.steps is None and function is not None:
             title = _read_in_a_loop(run, t, expression, function, avoidable)
         else:
@@ -218,6 +220,8 @@ def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
     if t.checks > 1 and 2 * t.ahead > t.checks and not _of_this_iteration(run, at):
         return True
     if kept_from_iteration_before(source, at.line) or waits_before(source, at.line):
+        return True
+    if tests_a_remainder_first(source, at.line):
         return True
     if counted:
         return False
@@ -388,13 +392,16 @@ def _helper(run: Run, t: Transfer) -> Message | None:
     return None if above is None else message("helper-line", line=t.source, caller=above)
 
 
-def _expression(t: Transfer) -> str:
+def _expression(run: Run, t: Transfer) -> str:
+    if t.kind == "bool" and t.text is not None and t.source is not None:
+        whole = whole_condition(sources.of(run)(t.source.file), t.source.line, t.text)
+        return whole or t.text
     return t.text or {"np.asarray": "np.asarray()", "print": "printing"}.get(t.kind, f"{t.kind}()")
 
 
-def _expressions(members: Sequence[Transfer]) -> Field:
+def _expressions(run: Run, members: Sequence[Transfer]) -> Field:
     """Return the expression that caused ``members``, transfers of one line, or a clause with all of them."""
-    found = tuple(dict.fromkeys(_expression(t) for t in members))
+    found = tuple(dict.fromkeys(_expression(run, t) for t in members))
     return found[0] if len(found) == 1 else message("line-with", expressions=Names(found))
 
 
