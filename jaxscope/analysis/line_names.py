@@ -25,6 +25,39 @@ from jaxscope.analysis.rewrap_site import (
 from jaxscope.schema.libraries import JAX_ROOTS, TRACED_WHOLE
 
 _GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
+_OF_ARRAYS = frozenset(
+    {
+        "T",
+        "at",
+        "shape",
+        "dtype",
+        "ndim",
+        "size",
+        "mT",
+        "real",
+        "imag",
+        "astype",
+        "reshape",
+        "sum",
+        "mean",
+        "max",
+    }
+    | {
+        "min",
+        "std",
+        "var",
+        "dot",
+        "transpose",
+        "ravel",
+        "flatten",
+        "squeeze",
+        "conj",
+        "copy",
+        "argmax",
+        "argmin",
+    }
+    | {"items", "keys", "values", "get", "clip", "prod", "all", "any", "cumsum", "sort", "argsort", "trace"}
+)
 _OUTPUT = frozenset({"print", "open", "input"})
 _CHANGES = frozenset({"append", "extend", "insert", "pop", "setdefault"})
 LONGEST = 40  # characters of a call that is quoted in a message
@@ -211,6 +244,22 @@ def computes_only(source: str | None, name: str) -> bool:
         ):
             return False
     return True
+
+
+def takes_objects(source: str | None, name: str) -> bool:
+    """Return whether the function with the qualified name ``name`` reads attributes of a parameter that
+    arrays do not have: the parameter may be an object that jit does not accept as an argument."""
+    defined = function(source, name)
+    parameters = (
+        {a.arg for a in ast.walk(defined.args) if isinstance(a, ast.arg)} if defined is not None else set()
+    )
+    return any(
+        isinstance(n, ast.Attribute)
+        and isinstance(n.value, ast.Name)
+        and n.value.id in parameters
+        and n.attr not in _OF_ARRAYS
+        for n in (ast.walk(defined) if defined is not None else ())
+    )
 
 
 def cache_size(function: Definition) -> float | None:

@@ -21,7 +21,7 @@ from jaxscope.analysis.stablehlo.cheaper_forms import (
     CheaperForm,
 )
 from jaxscope.analysis.stablehlo.powers import COSTLY as POWER
-from jaxscope.model import sources
+from jaxscope.model import line_times, sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import FASTER, takes_time, users
@@ -37,6 +37,7 @@ SHARE = 0.1  # of the program's operations
 # Operations of one call that another form saves; fewer take a few milliseconds at most.
 LEAST = 20_000_000
 _EXPONENTS = re.compile(r"(?:\*\*|power\([^,()]*,)\s*(-?\d+(?:\.\d*)?)(?![\w.])")  # x ** -1.5, power(x, 2.5)
+PART_OF_RUN = 0.1  # of the measured time: a form that takes so much may save a tenth of LEAST in a call, too
 MANY_CALLS = 100  # with so many calls, a slow form may save a tenth of LEAST in each of them
 IN_LOOP = 10  # the least number of iterations that is assumed for a loop of the program
 
@@ -193,6 +194,14 @@ def _is_written(run: Run, form: CheaperForm) -> bool:
     return not names or any(name in line for name in names)
 
 
+def _takes_a_large_part(run: Run, f: Function, share: float | None) -> bool:
+    """Return whether the part ``share`` of the calls of ``f`` takes at least the part PART_OF_RUN of the
+    measured time of the program. False if the times are unknown."""
+    measured = line_times.measured(run)
+    spent = running_share(run, f, share) if share is not None else None
+    return measured is not None and spent is not None and spent >= PART_OF_RUN * measured.seconds
+
+
 def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
     faster = 1 if run.platform == "cpu" else FASTER
     if form.kind in (CHOICE, POWER) and faster > 1:
@@ -202,7 +211,7 @@ def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
     if (
         form.kind in (DISTANCES, OUTER, POWER)
         and not form.in_loop
-        and (f.calls or 0) * saved >= MANY_CALLS * least
+        and ((f.calls or 0) * saved >= MANY_CALLS * least or _takes_a_large_part(run, f, _share(form)))
     ):
         least //= IN_LOOP
     if form.operations < times * form.cheaper or saved < least or (_share(form) or 1.0) < SHARE:

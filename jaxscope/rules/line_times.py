@@ -10,6 +10,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.element_reads import draws_one, reads_archive
 from jaxscope.analysis.jit_decorators import names_of
@@ -30,6 +32,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import CALL_WRAPPERS, COMPUTING_ROOTS, JAX_ROOTS, WRAPPER_ROOTS
 from jaxscope.schema.line_times import (
     CALLING,
+    COMPILING,
     COPYING,
     OPERATIONS,
     PYTHON,
@@ -57,7 +60,7 @@ NUMERIC = frozenset({"numpy", "scipy", "pandas"})
 @rule("JX605", "operations-in-each-step", WARNING)
 def operations_in_each_step(run: Run) -> Iterator[Finding]:
     for loop in _operations(run):
-        yield _finding(run, "JX605", loop, OPERATIONS_MUCH)
+        yield _finding(run, "JX605", _with_overhead(run, loop), OPERATIONS_MUCH)
 
 
 @rule("JX606", "python-in-each-step", WARNING)
@@ -197,6 +200,29 @@ def _operations(run: Run) -> list[Loop]:
         if _at(t) not in reads and _at(t) not in computing
     ]
     return _loops(run, times, OPERATIONS_SHARE)
+
+
+def _with_overhead(run: Run, loop: Loop) -> Loop:
+    """Return ``loop`` with more of the time that its lines with operations outside jit take, and that jit
+    would save: copies of small arrays, Python code of JAX and of libraries such as Flax, and tracing. The
+    recorded compilations do not count (JX133)."""
+    inside, known = [e for e in line_times.entries(run) if _within(e[1], loop)], {id(t) for t in loop.times}
+    lines = {_at(t) for doing, t in inside if doing == OPERATIONS}  # also those that mostly compute
+    inside = [(doing, t) for doing, t in inside if _at(t) in lines and id(t) not in known]
+    more = [
+        t
+        for doing, t in inside
+        if doing == COPYING or (doing == PYTHON and t.library in JAX_ROOTS | CALL_WRAPPERS)
+    ]
+    traced = [t for doing, t in inside if doing == COMPILING]
+    spent = sum(t.seconds for t in traced)
+    recorded = sum(
+        c.seconds for c in run.compilations.values() if c.site is not None and c.site.place in lines
+    )
+    if spent > recorded:
+        left = 1 - recorded / spent
+        more += [replace(t, seconds=left * t.seconds, blocked=left * t.blocked) for t in traced]
+    return Loop(loop.line, loop.last, loop.calls, [*loop.times, *more])
 
 
 def _at(t: LineTime) -> tuple[str, int]:

@@ -52,7 +52,7 @@ def _around(run: Run, loop: Loop) -> Fix | None:
         return None
     if any(isinstance(n, (ast.Break, ast.Return)) for n in ast.walk(statement)):
         return None
-    if not line_names.computes_only(text, at.function):
+    if not line_names.computes_only(text, at.function) or line_names.takes_objects(text, at.function):
         return None
     fix, part = _jit_function(run, loop, at.file, at.function, []), {(at.file, at.function)}
     return None if fix is None or jit_obstacles.with_obstacles(run, fix, part, part) != fix else fix

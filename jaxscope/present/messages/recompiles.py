@@ -607,7 +607,7 @@ TEMPLATES = {
         " arguments, too"
     ),
     "python-values-static": (
-        ". Name arguments that are Python bools, strings, sizes or functions in static_argnames"
+        ". Name arguments that are Python bools, strings, sizes, functions or models in static_argnames"
     ),
     "fix-numpy-in-callback": (
         "compute in NumPy in {function}: JAX passes jax.Arrays to it, and compiles each operation on them"
@@ -631,8 +631,8 @@ TEMPLATES = {
     "as-in": ", as in {call}",
     "jitted-once": ": jitted = {function}{statics}",
     "with-statics": (
-        " (name the arguments that are Python bools, strings, sizes or functions in static_argnames or"
-        " static_argnums)"
+        " (name the arguments that are Python bools, strings, sizes, functions or models in static_argnames"
+        " or static_argnums)"
     ),
     "and-more-statics": " (other arguments that are not arrays are static, too)",
     "function-around": "a function around this line",
