@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis import loop_calls
@@ -55,20 +55,32 @@ class Reused(NamedTuple):
     split: str | None = None
 
 
-def find(source: str | None) -> list[Reused]:
+def find(source: str | None, defining: Callable[[str, str], str | None] | None = None) -> list[Reused]:
     """Return the keys from which one function of ``source`` draws random numbers more than once, with the
     draws: one ``Reused`` for each key of a function. Code outside functions counts as a function.
 
     Equal calls of another function with a key variable as an argument count as draws. So does the call of a
-    function of the file that surely draws from this argument, beside a draw of ``jax.random``. Several
-    selections (``permutation``, ``choice``, ...) from one key do not count.
+    function that surely draws from this argument, beside a draw of ``jax.random``: a function of the file, or
+    one that it imports. Several selections (``permutation``, ``choice``, ...) from one key do not count.
+
+    Args:
+      defining: takes the module and the name of a function in a ``from`` import (``models.layers``,
+        ``init``); returns the text of the file that defines the function, or None. If ``defining`` is None,
+        imported functions are unknown.
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
         return []
     draws = _Draws(found.imports)
-    functions, defined = [n for n in found.blocks if isinstance(n, FUNCTION)], _functions(found)
-    return [one for scope in (found.tree, *functions) for one in _in_scope(scope, draws, defined)]
+    functions = [n for n in found.blocks if isinstance(n, FUNCTION)]
+    known = {name: (same[0], draws) for name, same in _functions(found).items() if len(same) == 1}
+    imports = [n for n in found.imports if isinstance(n, ast.ImportFrom)] if defining is not None else []
+    for module, a in ((n.module or "", a) for n in imports for a in n.names):
+        other = syntax(defining(module, a.name)) if defining is not None else None
+        same = _functions(other).get(a.name, []) if other is not None else []
+        if len(same) == 1 and other is not None:
+            known.setdefault(a.asname or a.name, (same[0], _Draws(other.imports)))
+    return [one for scope in (found.tree, *functions) for one in _in_scope(scope, draws, known)]
 
 
 class Repeated(NamedTuple):
@@ -282,9 +294,13 @@ def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws
     """Yield the variables that ``call`` passes as keys to a function of the file that certainly draws from
     them. ``defined`` has the functions of the file, by name."""
     functions = defined.get(call.func.id, []) if isinstance(call.func, ast.Name) else []
-    if len(functions) != 1:
-        return
-    function = functions[0]
+    if len(functions) == 1:
+        yield from _drawn_by(call, functions[0], draws)
+
+
+def _drawn_by(call: ast.Call, function: ast.FunctionDef, draws: _Draws) -> Iterator[str]:
+    """Yield the variables that ``call``, a call of ``function``, passes to it as keys, if the function
+    certainly draws from them. ``draws`` is about the file of the function."""
     if any(isinstance(n, (ast.If, ast.IfExp, ast.Match)) for n in ast.walk(function)) or _is_changed(
         function
     ):
@@ -414,6 +430,8 @@ class _Call(NamedTuple):
         return ast.unparse(self.node.func)
 
 
+# Name -> (function, what recognizes the calls of ``jax.random`` in its file)
+_Known: TypeAlias = "dict[str, tuple[ast.FunctionDef, _Draws]]"
 _EQUAL_CALL, _INSIDE = "equal call", "function that draws"  # how a call uses a key, beside draws
 
 
@@ -434,9 +452,7 @@ class _Use(NamedTuple):
     names: set[str]
 
 
-def _uses(
-    c: _Call, keys: set[str], parts: _Parts, draws: _Draws, defined: dict[str, list[ast.FunctionDef]]
-) -> Iterator[_Use]:
+def _uses(c: _Call, keys: set[str], parts: _Parts, draws: _Draws, known: _Known) -> Iterator[_Use]:
     """Yield how the call ``c`` uses a key; nothing if it uses none. ``keys`` has the variables that are
     keys."""
     drawn, key, part = draws.name(c.node), _key(c.node), parts.of(c.node)
@@ -447,17 +463,18 @@ def _uses(
         passed = {a.id for a in c.node.args if isinstance(a, ast.Name)}
         if same := sorted(keys & passed):
             yield _Use(_EQUAL_CALL, same[0], ast.unparse(c.node), _names([c.node]))
-        for name in _drawn_from(c.node, defined, draws):
+        called = known.get(c.node.func.id) if isinstance(c.node.func, ast.Name) else None
+        for name in _drawn_by(c.node, *called) if called is not None else ():
             yield _Use(_INSIDE, name, name, {name})
 
 
 def _in_scope(
     scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef,
     draws: _Draws,
-    defined: dict[str, list[ast.FunctionDef]],
+    known: _Known,
 ) -> Iterator[Reused]:
     """Yield one ``Reused`` for each key from which several calls in ``scope`` draw. ``draws`` recognizes the
-    calls of ``jax.random`` in the file, and ``defined`` has the functions of the file, by name."""
+    calls of ``jax.random`` in the file, and ``known`` has the functions that the file defines or imports."""
     calls, assigned, keys = list[_Call](), list[tuple[str, tuple[int, int]]](), set[str]()
     parts = _Parts(scope, draws)
     for node, above in _own(scope, ()):
@@ -470,7 +487,7 @@ def _in_scope(
     reused, earlier = dict[str, list[_Call]](), dict[str | _Part, list[tuple[_Call, _Use]]]()
     split = dict[str, str]()
     for c in sorted(calls, key=lambda c: c.place):
-        for use in _uses(c, keys, parts, draws, defined):
+        for use in _uses(c, keys, parts, draws, known):
             for first, before in earlier.setdefault(use.same, []):
                 if not _both(first, c) or (use.by == _EQUAL_CALL and first.above != c.above):
                     continue

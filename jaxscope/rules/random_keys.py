@@ -5,9 +5,10 @@ draws in each iteration of a loop)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import partial
 
-from jaxscope.analysis import key_reuse, numpy_draws
+from jaxscope.analysis import key_reuse, line_names, numpy_draws
 from jaxscope.analysis.rewrap_site import in_a_loop, last_name, syntax
 from jaxscope.analysis.stablehlo.random_draws import LoopDraws
 from jaxscope.model import sources
@@ -181,9 +182,10 @@ def _called_again(run: Run, f: Function) -> bool:
 
 @rule("JX137", "two-draws-from-one-key", WARNING)
 def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
-    for file, functions in functions_that_ran(run).items():
+    ran_files = functions_that_ran(run)
+    for file, functions in ran_files.items():
         source = sources.of(run)(file)
-        pairs = key_reuse.find(source)
+        pairs = key_reuse.find(source, partial(_defining, run, ran_files))
         ran = key_reuse.called_in(source, functions) if pairs else set()
         for pair in (p for p in pairs if p.function in ran):
             lines = tuple(dict.fromkeys(map(str, pair.lines)))
@@ -210,6 +212,19 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
                 fix=Fix(_split(source, pair), "split_key", {"name": pair.key}),
                 subject=(pair.function, pair.key),
             )
+
+
+def _defining(run: Run, files: Collection[str], module: str, name: str) -> str | None:
+    """Return the text of the one of ``files``, files of the user that ran, that defines the function ``name``
+    of ``module`` (``models.layers``). If ``module`` is a package, it is the only file in it with this
+    function. None if there is none, or several."""
+    path = "/" + module.replace(".", "/")
+    text, names = sources.of(run), {file: f"/{file}".replace("\\", "/") for file in files}
+    found = [file for file, full in names.items() if full.endswith(f"{path}.py")]
+    if not found and module:
+        inside = [file for file, full in names.items() if f"{path}/" in full]
+        found = [file for file in inside if line_names.function(text(file), name) is not None]
+    return text(found[0]) if module and len(found) == 1 else None
 
 
 def draws_in_loops(run: Run) -> Iterator[Finding]:

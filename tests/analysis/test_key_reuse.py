@@ -79,6 +79,17 @@ def test_draws_with_different_keys_or_in_different_branches_are_not_found(body):
     assert keys(body) == []
 
 
+def test_an_imported_function_that_draws_from_the_key_counts():
+    source = IMPORTS + "from nets import init as make\na = normal(key)\nb = make(3, key)"
+    other = "import jax\ndef init(n, key):\n    return jax.random.normal(key, (n,))\n"
+    asked = []
+    (found,) = find(
+        source, lambda module, name: asked.append((module, name)) or (other if name == "init" else None)
+    )
+    assert found.calls == ("normal", "make") and found.lines == (5, 6)
+    assert ("nets", "init") in asked and find(source) == []
+
+
 def test_all_draws_from_one_key_are_found_together():
     assert keys("a = normal(key)\nb = random.uniform(key)\nc = random.gamma(key)") == [("key", 1, 2, 3)]
 
