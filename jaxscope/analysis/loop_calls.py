@@ -608,6 +608,47 @@ def carries(loop: ast.For | ast.While) -> bool:
     return False
 
 
+def array_iterated(source: str | None, line: int) -> str | None:
+    """Return the array that the innermost ``for`` loop around ``line`` goes through, as the argument of a
+    scan: ``xs`` for ``for x in xs`` and for ``xs[t]`` in ``for t in range(n)``, ``jnp.swapaxes(xs, 0, 1)``
+    for ``xs[:, t]``. Return None if the loop goes through layers that it calls or unpacks, or through several
+    arrays, or reads its counter for something else."""
+    around = loop_around(source, line)
+    loop = loop_from(source, around[0]) if around is not None else None
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+        return None
+    element = loop.target.id
+    body = [n for statement in loop.body for n in ast.walk(statement)]
+    if isinstance(loop.iter, ast.Name):
+        owners = [n.func if isinstance(n, ast.Call) else n.value for n in body if isinstance(n, _OF_OBJECTS)]
+        unpacked = (n for n in body if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple))
+        objects = [*owners, *(n.value for n in unpacked)]
+        used = any(isinstance(n, ast.Name) and n.id == element for n in objects)
+        return None if used else loop.iter.id
+    if not (isinstance(loop.iter, ast.Call) and last_name(loop.iter.func) == "range"):
+        return None
+    reads = sum(isinstance(n, ast.Name) and n.id == element for n in body)
+    taken = [found for n in body if (found := _element_taken(n, element)) is not None]
+    return taken[0] if len(taken) == reads and len(set(taken)) == 1 else None
+
+
+_OF_OBJECTS = (ast.Call, ast.Attribute, ast.Subscript)
+
+
+def _element_taken(node: ast.AST, index: str) -> str | None:
+    """Return the array of which ``node`` takes the element ``index``, as the argument of a scan (see
+    ``array_iterated``); None if ``node`` is no such expression."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=array), slice=ast.Name(id=name)) if name == index:
+            return array
+        case ast.Subscript(
+            value=ast.Name(id=array),
+            slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None, step=None), ast.Name(id=name), *rest]),
+        ) if name == index and all(isinstance(n, ast.Slice) for n in rest):
+            return f"jnp.swapaxes({array}, 0, 1)"
+    return None
+
+
 def takes_chunks(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` takes a slice of some rows in each iteration, as in
     ``for i in range(0, n, size): f(x[i : i + size])``, no iteration uses a result of the one before, and none

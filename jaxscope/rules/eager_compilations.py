@@ -642,7 +642,8 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     fix = fix_of(first)
     if fix is None or not sizes:
         fix = _jit_the_iteration(run, iteration, lines)
-        if any(resized):
+        sized = isinstance(fix.words, Message) and fix.words.slug == "fix-size-by-values"
+        if any(resized) and not sized:
             fix = extended(fix, "fix-one-program-each-size") or fix
     return _merged(run, avoidable, title, fix, iteration)
 

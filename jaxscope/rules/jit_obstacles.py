@@ -1,12 +1,12 @@
 """What the advice to jit functions must say about their code: a jitted function cannot read the value of an
-array, and cannot index with a condition."""
+array, and cannot compute an array whose size depends on values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
 
-from jaxscope.analysis import masks
+from jaxscope.analysis import line_names, masks
 from jaxscope.analysis.rewrap_site import ends_the_loop
 from jaxscope.model import sources, transfers
 from jaxscope.model.run import Run
@@ -26,7 +26,7 @@ def with_obstacles(
     Args:
       fix: advice; other advice than to jit is returned as it is.
       reading: functions that may read the value of an array.
-      indexing: functions that may index with a condition.
+      indexing: functions that may index with a condition, or compute an array whose size depends on values.
       loop: (file, first line, last line) of a loop whose iterations are to be jitted; None: there is none.
         Values that it reads to decide something matter; others can be read after the jitted function.
     """
@@ -42,6 +42,9 @@ def with_obstacles(
     masked = _masked(run, indexing)
     if masked is not None:
         return extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
+    sized = _sized(run, indexing, loop)
+    if sized is not None:
+        return extended(fix, "fix-size-by-values", line=sized[0], expression=sized[1], option=sized[2]) or fix
     return fix
 
 
@@ -84,4 +87,22 @@ def _masked(run: Run, functions: Functions) -> tuple[Frame, str] | None:
         found = masks.index_with_mask(sources.of(run)(file), function)
         if found is not None:
             return Frame(file, found[0], function), found[1]
+    return None
+
+
+def _sized(
+    run: Run, functions: Functions, loop: tuple[str, int, int] | None
+) -> tuple[Frame, str, str] | None:
+    """Return the first call in ``functions`` or on the lines of ``loop`` whose result has a size that depends
+    on values, as (its line, its source, the option that would fix the size). None if there is none."""
+    text = sources.of(run)
+    places = [(loop[0], "", *loop[1:])] if loop is not None else []
+    for file, name in functions:
+        defined = line_names.function(text(file), name)
+        if defined is not None:
+            places.append((file, name, defined.lineno, defined.end_lineno or 0))
+    for file, name, first, last in places:
+        found = masks.sized_by_values(text(file), first, last)
+        if found is not None:
+            return Frame(file, found[0], name), *found[1:]
     return None

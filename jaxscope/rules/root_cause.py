@@ -272,7 +272,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     kept = _of_one_definition(_of_one_class(run, kept))
     before = _on_their_lines(f for f in run.functions.values() if eager(f))
     kept = resized_operations.merged(run, kept, lambda c: _sizes(run, c, before.get(c.id)))
-    kept = _with_time_to_run(run, _with_time_to_iterate(run, kept))
+    kept = _with_functions_below(run, _with_time_to_run(run, _with_time_to_iterate(run, kept)))
     # The function was passed a result that is not sharded as requested.
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
@@ -694,6 +694,47 @@ def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Findin
             )
             findings = [together if f is line else f for f in findings if f not in inner]
     return findings
+
+
+def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge a finding that advises to jit a function (JX133) into the finding that
+    advises to jit a function that calls it (JX133 or JX605), if all compilations in the evidence of the first
+    were for calls by the second function."""
+    for inner in [f for f in findings if f.code == "JX133"]:
+        compiled = [c for e in inner.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
+        callers = [{at.function.replace(".<locals>", "") for at in c.lines} for c in compiled]
+        outer = next((f for f in findings if _calls(_to_jit(f), _to_jit(inner), callers)), None)
+        if outer is not None:
+            title, seconds = outer.title, inner.seconds or 0.0
+            if isinstance(title, Message) and title.slug == "with-compiling":
+                before = title.fields["seconds"]
+                both = Seconds(seconds + ((before.seconds or 0.0) if isinstance(before, Seconds) else 0.0))
+                title = msgspec.structs.replace(title, fields={**title.fields, "seconds": both})
+            together = msgspec.structs.replace(
+                outer,
+                title=title,
+                evidence=[*outer.evidence, *inner.evidence],
+                seconds=(outer.seconds or 0.0) + seconds,
+                at_most=True,
+            )
+            findings = [together if f is outer else f for f in findings if f is not inner]
+    return findings
+
+
+def _to_jit(f: Finding) -> str | None:
+    """Return the name of the function that the advice of ``f``, about operations outside jit, says to jit.
+    None if it names no function."""
+    fix = fix_of(f) if f.code in OUTSIDE_JIT else None
+    name = fix.arguments.get("function") if fix is not None and fix.kind == "jit" else None
+    return name if isinstance(name, str) else None
+
+
+def _calls(outer: str | None, inner: str | None, callers: Sequence[set[str]]) -> bool:
+    """Return whether the function ``outer`` is another one than ``inner``, and in all of ``callers``: for
+    each compilation of ``inner``, the functions whose calls led to it."""
+    if outer is None or inner is None or outer == inner:
+        return False
+    return bool(callers) and all(outer in each for each in callers)
 
 
 def _all_through(run: Run, resized: Finding, line: object) -> bool:

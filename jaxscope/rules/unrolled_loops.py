@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from jaxscope.analysis.loop_calls import carries, loop_from, takes_chunks
+from jaxscope.analysis.loop_calls import array_iterated, carries, loop_from, takes_chunks
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import appends, counts_only, in_a_loop, loop_around, only_loop
@@ -268,6 +268,13 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
         same = "jax.lax.scan" if collected is not None else spelling(library).same
         words = message("fix-same-iterations", same=same, collected=collected)
         return Fix(words, "scan", {"library": library})
+    over = array_iterated(text, line.line) if line is not None and library != LINEN else None
+    if over is not None and forward and line is not None:
+        collected = message("scan-collects") if appends(text, line.line) else None
+        scan = spelling(library).scan
+        listed = message("scan-stack-first", name=over) if over.isidentifier() else None
+        words = message("fix-scan-over", scan=scan, array=over, listed=listed, collected=collected)
+        return Fix(words, "scan", {"scan": scan, "library": library})
     in_module = line is not None and line.function.rpartition(".")[2] in ("__call__", "setup")
     largest = blocks[0]
     fix = _scan(library if library != LINEN or in_module else None, largest.times)

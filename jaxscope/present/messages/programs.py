@@ -69,6 +69,13 @@ TEMPLATES = {
         "write the loop as {same}: all iterations do the same, and what they change becomes the loop's"
         " state{collected}"
     ),
+    "fix-scan-over": (
+        "write the loop as {scan} over {array}{listed}. It calls a function of yours with what one iteration"
+        " passes to the next, and with one element of {array}{collected}"
+    ),
+    "scan-stack-first": (
+        " (if {name} is a list, stack it first: jax.tree.map(lambda *x: jnp.stack(x), *{name}))"
+    ),
     "scan-collects": (
         ". The function that scan calls returns two things: the state, and what the loop appended to a list"
     ),

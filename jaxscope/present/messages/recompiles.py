@@ -625,6 +625,11 @@ TEMPLATES = {
         "{fix}. A jitted function cannot index with the condition {condition} at {line}: write"
         " jnp.where(condition, new, old) instead"
     ),
+    "fix-size-by-values": (
+        "{fix}. In a jitted function, sizes cannot depend on values: pass {option}=N to {expression} at"
+        " {line}, where N is the largest possible size, and leave the padding out of all that follows (or"
+        " compute with all elements and a mask)"
+    ),
     "fix-also-inits": (
         "{fix}. Do the same at line {lines}, which uses the same operations and otherwise has to compile them"
     ),

@@ -1,5 +1,5 @@
 # Mended: hk.dynamic_unroll, a scan
-# applies: fix-scan
+# applies: fix-scan-over, scan-stack-first
 import haiku as hk
 import jax
 import jax.numpy as jnp

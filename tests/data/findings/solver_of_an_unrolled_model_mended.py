@@ -1,5 +1,5 @@
 # Mended: the layers are stacked, and a scan applies them
-# applies: fix-scan
+# applies: fix-scan-over, scan-stack-first
 import jax
 import jax.numpy as jnp
 import jaxopt

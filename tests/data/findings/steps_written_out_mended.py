@@ -1,5 +1,5 @@
 # Mended: jax.lax.scan
-# applies: fix-scan
+# applies: fix-scan-over, scan-collects, scan-stack-first
 import jax
 import jax.numpy as jnp
 
