@@ -34,8 +34,8 @@ class Nodes:
     """The containers in the arguments of a call, and the static data of custom pytree nodes.
 
     Attributes:
-      kinds: path of a container -> the full name of its class: ``dict``, ``None``, ``carry.State``. For an
-        OrderedDict, the keys follow the name.
+      kinds: path of a container -> the full name of its class: ``dict``, ``None``, ``carry.State``. The name
+        of an OrderedDict is followed by its keys: ``collections.OrderedDict ['b', 'a']``.
       static: the static data of the custom nodes: one entry for each named part, and one for the whole of
         each node that has such data. Also the ``default_factory`` of each defaultdict.
     """
@@ -238,8 +238,8 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:
-    """Return the step of a path to a child without leaves, such as an empty dict, to which no key path leads:
-    ``['opt']`` or ``[2]``.
+    """Return the last step of the path to a child without leaves, such as an empty dict: ``['opt']``, ``[2]``
+    or ``[<child 2>]``. JAX's key paths lead only to leaves.
 
     Args:
       kind: the class of the pytree node that has the child.
@@ -277,5 +277,5 @@ def _follow(value: Any, key: Any) -> Any:
 
 
 def _own(value: Any) -> set[str]:
-    """Return the names of the attributes that are stored in ``value`` itself, not in its class."""
+    """Return the names of the attributes that are stored in ``value`` itself, and not in its class."""
     return {name for name, _ in attributes(value)}
