@@ -374,7 +374,7 @@ def _functions_of(instance: Any) -> dict[str, Any]:
 
 
 def _class_of(value: Any) -> str:
-    """Return the full name of the class of ``value``, or of ``value`` if it is a class: ``train.Model``."""
+    # The full name of the class of ``value``, or of ``value`` if it is a class: ``train.Model``.
     kind = value if isinstance(value, type) else type(value)
     return f"{kind.__module__}.{kind.__qualname__}"
 

@@ -158,7 +158,8 @@ def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]
 
 def _take(value: Any, left: list[tuple[str, Any]], matches: list[tuple[str, Any]], depth: int) -> None:
     """Move the attribute with the value ``value``, a part of an object's static data, from ``left`` to
-    ``matches``. If there is none and ``value`` is a container, do the same for each of its items.
+    ``matches``. If no attribute has this value and ``value`` is a container, do the same for each of its
+    items.
 
     Args:
       left: (name, value) of the attributes that are not found yet.
@@ -220,7 +221,7 @@ def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
 
 def _numbered(value: Any, index: int) -> list[tuple[str, Any]]:
     """Return (name, value) of the attributes of ``value`` that may be its child number ``index``. ``value``
-    is of a class that is registered without keys."""
+    is a pytree node of a class that is registered without keys, so that JAX only numbers its children."""
     if issubclass(type(value), functools.partial):
         return [("args", value.args), ("keywords", value.keywords)][index : index + 1]
     return attributes(value)

@@ -131,8 +131,9 @@ LOOK = 12  # how many frames are searched for the wrapper's frame, from the fram
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
     """Return whether the user passed ``function`` to jit, and not the library that defines ``function``: the
-    user's code calls the jitted function, and the library has not jitted ``function`` where it is defined
-    (``is_jitted_where_defined``). A call from no Python line (``atexit``) counts as the user's.
+    user's code (or, if none is on the stack, an installed package's) calls the jitted function, and the
+    library has not jitted ``function`` where it is defined (``is_jitted_where_defined``). A call from no
+    Python line (``atexit``) counts as the user's.
 
     Args:
       function: the function; None: unknown, because the call is under a transform.
@@ -244,8 +245,8 @@ class Hashed:
         return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
 
     def whole(self, value: Any) -> bool:
-        """Return whether ``value`` is one of these values and JAX compares it without its contents, as a
-        function. False for a number or a string."""
+        """Return whether ``value`` is a part of JAX's cache key that JAX compares without its contents, such
+        as a function. False for a number or a string."""
         return id(value) in self._objects and _whole(value)
 
 
