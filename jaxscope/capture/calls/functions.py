@@ -97,8 +97,8 @@ class Serials:
             return False
 
     def number(self, value: Any) -> int | None:
-        """Return the number of the object ``value``, which is a new one if it was not seen before. Return
-        None if the object cannot have weak references."""
+        """Return the number of the object ``value``. An object that was not seen before gets a new number.
+        Return None if the object cannot have weak references."""
         known = self._seen.get(id(value))
         if known is not None and known[0]() is value:
             return known[1]
@@ -420,8 +420,8 @@ def _signature_text(function: Any, inner: Any) -> str | None:
 
 
 def _own_code(function: Any) -> CodeType | None:
-    """Return the code object of ``function``; for a callable object, that of the ``__call__`` in its own
-    class. None if there is no Python code."""
+    """Return the code object of ``function``; for a callable object, the code object of the ``__call__`` that
+    its own class (not a base class) defines. None if there is no Python code."""
     code = getattr(function, "__code__", None)
     if code is None and not isinstance(function, (type, BuiltinFunctionType)):
         code = getattr(type(function).__dict__.get("__call__"), "__code__", None)

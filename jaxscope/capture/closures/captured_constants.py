@@ -148,8 +148,8 @@ class Drawn(NamedTuple):
 
 
 def keys_drawn_from(jaxpr: Any) -> Drawn:
-    """Return which captured constants and which arguments of ``jaxpr`` are random keys from which it draws
-    numbers."""
+    """Return which captured constants and which arguments of ``jaxpr`` are random keys from which ``jaxpr``
+    draws random numbers."""
     body = getattr(jaxpr, "jaxpr", jaxpr)
     first = len(body.constvars)  # the arguments are numbered after the constants
     possible = {
@@ -265,8 +265,8 @@ def _may_be_key(aval: Any) -> bool:
 
 
 def _draws(body: Any, known: dict[int, frozenset[int]], positions: set[frozenset[int]]) -> None:
-    """For each operation in ``body`` that draws random numbers, add to ``positions`` the positions of the
-    random keys from which its key is made.
+    """For each operation in ``body`` that draws random numbers, add to ``positions`` the set of the positions
+    of the random keys from which the operation's key is made.
 
     Args:
       body: a jaxpr.

@@ -106,8 +106,8 @@ class Snapshot:
                     self.arrays.append(read)
 
     def contents_later(self, calls: int) -> None:
-        """Schedule the next comparison of the contents of arrays, after one at the ``calls``-th call of the
-        function. The interval doubles each time."""
+        """Schedule the next comparison of the contents of arrays, after a comparison at the ``calls``-th call
+        of the function. The interval doubles each time."""
         self.contents_at = calls + self._gap
         self._gap *= 2
 
