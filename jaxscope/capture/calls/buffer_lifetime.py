@@ -56,9 +56,9 @@ class BufferLifetimes:
         self._pending = []
 
     def look(self, occasion: str, running: set[int]) -> None:
-        """Check the array arguments of the calls of this thread that are over; at exit, of all calls. For
-        each call, log the event ``ArgumentFate``: which arrays were deleted, released, or are still alive,
-        and which the call got at several paths.
+        """Check the array arguments of the calls of this thread that are over; at exit, of all calls. Each
+        call is checked once: its event ``ArgumentFate`` tells which arrays were deleted, released, or are
+        still alive, and which the call got at several paths.
 
         Args:
           occasion: why this check happens now, for the event: ``next_call`` (a call of a watched function, or

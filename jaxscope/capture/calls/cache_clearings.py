@@ -25,7 +25,8 @@ class Clearings:
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
         """Check, at the beginning of a call, whether JAX's caches were cleared since the previous check, and
         add one to ``count`` if so. Return the caches that are nearly full: name -> (entries, capacity).
-        ``traces`` is whether this call will trace its function."""
+        ``traces`` is whether this call will trace its function. Raises LookupError if the installed JAX does
+        not have these caches."""
         gauge = jax_internals.cache_gauge()
         if gauge.misses < self._misses or (traces and gauge.misses == self._misses):
             self.count += 1

@@ -1,8 +1,8 @@
-"""Find the user's function inside the object that was passed to jit, and describe both.
+"""Find the user's function inside the object that was passed to jit, and describe it (``FunctionSeen``).
 
-The user's function may be wrapped in partials, bound methods, transforms and wrappers of libraries. Each
-object gets a number, which is stored with a weak reference. ``id()`` is not used as the number, because a new
-lambda often gets the address of a dead one.
+The user's function may be wrapped in partials, bound methods, transforms and wrappers of libraries.
+``Serials`` gives numbers to objects. ``id()`` does not distinguish them, because a new lambda often gets the
+address of a dead one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_LAYERS = 24
 MAX_CAPTURED = 100  # captured values whose code is read
 MAX_NAMED = 8
 LONGEST_CODE = 1000  # characters of ``FunctionSeen.captured_code`` that are kept
-# Attributes in which wrappers keep the function that they wrap; haiku's transforms use the last one.
+# Attributes in which wrappers keep the function that they wrap; haiku's transforms use ``_original_fn``.
 INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_", "_original_fn")
 
 
@@ -56,8 +56,8 @@ class Layers(NamedTuple):
 
 
 class Serials:
-    """Numbers objects in the order in which they are first seen, so that the log can distinguish two objects.
-    A number is never given to a second object."""
+    """Gives objects numbers, 1, 2, ... in the order in which they are first seen, so that the log can
+    distinguish two objects. No number is used for two objects. Objects are remembered by weak references."""
 
     def __init__(self) -> None:
         self._next = itertools.count(1)
@@ -78,12 +78,12 @@ class Serials:
         return name if len(known) == 1 else f"{name} (class #{len(known)})"
 
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
-        """Return whether ``value`` equals the value of its class that this method last got for ``path``, but
-        has another hash. JAX's cache then misses although the values are equal. ``hashed`` is the hash of
-        ``value``; None: it has none.
+        """Return whether ``value`` equals the value of the same class in the last call of this method with
+        the same ``path``, but has another hash. JAX's cache then misses although the values are equal.
+        ``hashed`` is the hash of ``value``; None: it has none.
 
-        This calls an ``__eq__`` that is a Python function. Without one, or if the earlier value is dead, the
-        result is False.
+        This calls the ``__eq__`` of the class if it is a Python function, else the result is False. It is
+        also False if the earlier value is dead.
         """
         kind = type(value)
         if hashed is None or not isinstance(getattr(kind, "__eq__", None), FunctionType):
@@ -97,8 +97,8 @@ class Serials:
             return False
 
     def number(self, value: Any) -> int | None:
-        """Return the number of the object ``value``, which is a new one if it was not seen before. Return
-        None if the object cannot have weak references."""
+        """Return the number of the object ``value``. An object that was not seen before gets a new number.
+        Return None if the object cannot have weak references."""
         known = self._seen.get(id(value))
         if known is not None and known[0]() is value:
             return known[1]
@@ -122,7 +122,8 @@ def defined_in(function: Any) -> str:
 
 def _label(layer: Any) -> str:
     """Return the public name of ``layer``, a wrapper around the user's function: ``jax.grad`` for the
-    function that ``jax.grad`` returns (``grad_f``). The name of a wrapper of the user has no package."""
+    function ``grad_f`` that ``jax.grad`` returns. For a wrapper that the user wrote, the name has no
+    package."""
     if defined_in(layer) == jax_internals.TRIMS_TRACEBACKS:
         # This is JAX's api_boundary. The transform, such as grad_f, is in its closure.
         inside = [
@@ -158,7 +159,8 @@ _OF_PAIR = {"init_fn": ".init", "apply_fn": ".apply"}
 
 
 def _is_users(value: Any) -> bool:
-    """Return whether ``value`` is a Python function that no library defines."""
+    """Return whether ``value`` is a Python function that is not defined in JAX, in a library around JAX such
+    as flax, or in jaxscope."""
     return isinstance(value, FunctionType) and not frames.is_library(defined_in(value))
 
 
@@ -180,9 +182,9 @@ def _held(layer: Any) -> list[Any]:
 
 
 def _step_in(layer: Any) -> tuple[Any, str] | None:
-    """Remove one wrapper. Return (the object that ``layer`` wraps, the name of ``layer``); the name is empty
-    for a bound method. Return None if ``layer`` is the user's function, or no function of the user is found
-    in it."""
+    """Remove one wrapper: return (the object that ``layer`` wraps, the name of ``layer``). The name is empty
+    for a bound method. Return None if ``layer`` wraps nothing, or is a library's object in which no function
+    of the user is found."""
     if isinstance(layer, functools.partial):
         return layer.func, "functools.partial"
     if isinstance(layer, MethodType):
@@ -213,8 +215,8 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
 
 def unwrap(function: Any) -> Layers:
     """Take the wrappers (partials, bound methods, transforms, wrappers of libraries) off ``function``, an
-    object that was passed to jit. Return the innermost function found, the names of the wrappers, its form,
-    and the values that partials and methods bind."""
+    object that was passed to jit. Return the innermost function found, and what is known about the wrappers.
+    At most MAX_LAYERS are removed."""
     wrappers: list[str] = []
     bound: dict[str, Any] = {}
     form = "def"
@@ -245,7 +247,7 @@ def unwrap(function: Any) -> Layers:
 
 def _place(code: Any, line: int | None) -> int | str | None:
     """Return the part of a function's id that distinguishes it from others in its file: its first line
-    ``12``, perhaps with the column of a lambda (``"12:8"``) or a hash of the code (``"1#1f0c9a"``).
+    ``12``. A lambda also has its column (``"12:8"``), and code that is in no file a hash (``"1#353bf4"``).
 
     Args:
       code: the function's code; None: unknown, the result is ``line``.
@@ -263,10 +265,10 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 
 def is_jitted_where_defined(function: Any) -> bool:
-    """Return whether the name of ``function`` in its module, class or object refers to a jitted function (or
-    a ufunc of JAX), as after ``@jax.jit``: the author of ``function`` has jitted it, and not its caller.
-    False for a function defined inside another function. For an object that is no Python function, return
-    whether it is jitted itself."""
+    """Return whether the author of ``function``, and not its caller, has jitted it, as by ``@jax.jit``:
+    whether its name in its module, class or object refers to a jitted function (or a ufunc of JAX). False for
+    a function defined inside another function. For an object that is neither a function nor a method, return
+    whether this object is jitted."""
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
         if not frames.is_library(type(function.__self__).__module__):
@@ -288,7 +290,8 @@ def is_jitted_where_defined(function: Any) -> bool:
 
 
 def _is_jitted(value: Any) -> bool:
-    """Return whether ``value`` is a jitted function: a callable object with a method ``lower``."""
+    """Return whether ``value`` looks like a jitted function: it is no Python function, method or class, and
+    its class has a method ``lower``."""
     return (
         value is not None
         and not isinstance(value, (FunctionType, MethodType, type))
@@ -325,10 +328,12 @@ def captures(function: Any) -> dict[str, Any]:
 
 def _code_of(value: Any, visited: list[Any]) -> str:
     """Return a text that names the functions and other callables that ``value``, a captured value, is or
-    contains; empty if none. Lists, tuples, closures, partials and wrapped functions are searched.
+    contains: ``squared@train.py:5()``, or ``train.Loss`` for an object of a class with ``__call__``. The
+    parentheses have the callables that a function captures. The text is empty if there are none. Lists,
+    tuples, closures, partials and wrapped functions are searched.
 
-    ``visited`` has the values read so far. ``value`` is added if it is a list, a tuple or callable. The text
-    is empty if ``value`` is among them, or if they are MAX_CAPTURED or more.
+    ``visited`` has the values searched so far. ``value`` is added if it is a list, a tuple or callable. The
+    text is empty if ``value`` is in ``visited``, or if ``visited`` has MAX_CAPTURED values.
     """
     # Other data are ignored: a function defined again with another learning rate counts as the same function,
     # but with another loss function as a new one.
@@ -369,6 +374,7 @@ def _functions_of(instance: Any) -> dict[str, Any]:
 
 
 def _class_of(value: Any) -> str:
+    # The full name of the class of ``value``, or of ``value`` if it is a class: ``train.Model``.
     kind = value if isinstance(value, type) else type(value)
     return f"{kind.__module__}.{kind.__qualname__}"
 
@@ -394,11 +400,11 @@ class _Default:
 
 def _signature_text(function: Any, inner: Any) -> str | None:
     """Return the signature of a function as text of limited length: ``(params, x, scale=1.0)``. Return None
-    if it cannot be read. It is the signature of ``inner``, or of ``function`` if haiku made ``function``.
+    if the signature cannot be read.
 
     Args:
-      function: what was passed to jit.
-      inner: the user's function inside it.
+      function: what was passed to jit. If haiku made ``function``, its own signature is returned.
+      inner: the user's function inside ``function``, whose signature is returned in all other cases.
     """
     # The functions that a transform of haiku returns have other parameters than the user's function.
     try:
@@ -414,8 +420,8 @@ def _signature_text(function: Any, inner: Any) -> str | None:
 
 
 def _own_code(function: Any) -> CodeType | None:
-    """Return the code object of ``function``; for a callable object, that of the ``__call__`` in its own
-    class. None if there is no Python code."""
+    """Return the code object of ``function``; for a callable object, the code object of the ``__call__`` that
+    its own class (not a base class) defines. None if there is no Python code."""
     code = getattr(function, "__code__", None)
     if code is None and not isinstance(function, (type, BuiltinFunctionType)):
         code = getattr(type(function).__dict__.get("__call__"), "__code__", None)
@@ -483,8 +489,8 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 
 
 def describe_traced(jaxpr: Any) -> FunctionSeen:
-    """Return the event ``FunctionSeen`` that describes the function that was traced to ``jaxpr``, without the
-    function object."""
+    """Return the event ``FunctionSeen`` that describes the function that was traced to ``jaxpr``: name, file
+    and line, which the jaxpr has as text. Wrappers and signature are unknown. The event is not logged."""
     name, file, line = jax_internals.function_source(jaxpr)
     library = frames.library_of(file)
     return FunctionSeen(

@@ -98,7 +98,8 @@ class Call:
 
 
 class Calls(threading.local):
-    """The calls of jitted functions that are in progress on this thread, outermost first.
+    """The calls of jitted functions that are in progress on the current thread. The list ``open`` has them,
+    outermost first. Each thread has its own list.
 
     Args:
       over: is called with each call that has ended.
@@ -116,8 +117,8 @@ class Calls(threading.local):
         Args:
           frame: the frame of the call for which JAX announced the event.
           rank: the position of the event in the order of a call's events (TRACE_RANK, MISS_RANK, ...). If the
-            call known at ``frame`` has had this event or a later one, it has ended and is passed to ``over``,
-            too: ``frame`` is that of a new call.
+            call known at ``frame`` has had this event or a later one, this call has ended too, and is passed
+            to ``over``: a new call got a frame with the same address.
         """
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):
@@ -147,8 +148,9 @@ class Calls(threading.local):
         self.open.append(call)
 
     def prune(self, frame: FrameType | None) -> None:
-        """End the calls whose frames are not among the callers of ``frame``: these calls have returned or
-        raised. None: end all calls."""
+        """End the calls whose frames are not among the callers of ``frame``: remove them, because they have
+        returned or raised, and pass them to ``over``. Calls without a frame (ahead of time) are ended, too.
+        None: end all calls."""
         names = jax_internals.call_frames()
         on_stack = {
             place(f)

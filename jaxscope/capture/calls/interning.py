@@ -98,9 +98,10 @@ class Introductions:
         return event
 
     def sources(self, names: Iterable[str | None]) -> None:
-        """Log an event ``SourceSeen``, with a checksum of the content, for each file in ``names`` that has
-        none yet. If the file cannot be read but ``linecache`` has its text, as for a notebook cell, the event
-        also has this text. None and all other files that cannot be read are ignored."""
+        """Log an event ``SourceSeen``, with a checksum of the content, for each file in ``names`` that this
+        method gets for the first time. If the file cannot be read but ``linecache`` has its text, as for a
+        notebook cell, the event also has this text. None and all other files that cannot be read are
+        ignored."""
         for name in names:
             if name is not None and name not in self._files:
                 self._files.add(name)
@@ -117,7 +118,8 @@ class Introductions:
 
     def context(self) -> str:
         """Return the id in the log, such as ``c1``, of JAX's present configuration: the settings that JAX's
-        trace cache compares. If they are new, write them to the log (``ContextSeen``)."""
+        trace cache compares. If they are new, write them to the log (``ContextSeen``). Raises LookupError if
+        the installed JAX does not have these settings."""
         settings = jax_internals.context_settings()
         content = tuple(sorted(settings.items()))
         known = self._contexts.get(content)
@@ -138,8 +140,8 @@ class Introductions:
             shield.attempt("backend", self._write_backend, backend)
 
     def _write_backend(self, backend: Any) -> None:
-        """Log the platform and the devices of ``backend``. If the devices belong to several processes, call
-        ``of_job``."""
+        """Log the platform and the devices of ``backend``, and set the writer's ``process_index``. If the
+        devices belong to several processes, call ``of_job``."""
         devices = texts.devices(backend)
         processes = len({d.process_index for d in devices})
         self._writer.process_index = index = int(backend.process_index())
@@ -157,8 +159,9 @@ class Introductions:
 
 
 def _unused_plugins(platform: str) -> list[str]:
-    """Return the installed accelerator packages, such as ``libtpu``, that JAX tried in vain: the ``platform``
-    is the CPU although the program did not choose it (``jax_platforms``). Otherwise return an empty list."""
+    """Return the installed accelerator packages, such as ``libtpu``, that JAX could not use: JAX's
+    ``platform`` is the CPU although the program did not choose it (``jax_platforms``). Otherwise return an
+    empty list."""
     import jax
 
     if platform != "cpu" or getattr(jax.config, "jax_platforms", None):

@@ -59,16 +59,16 @@ class Endings:
             return None
         try:
             ref = weakref.ref(local, self._left.__getitem__)
-            hash(
-                ref
-            )  # computes and caches the hash while the object is alive: a dead reference cannot compute it
+            # A dead reference can only return a hash that was computed while the object was alive.
+            hash(ref)
         except TypeError:
             return None
         return Ending(ref, frame.f_back.f_code)
 
     def returned(self, ending: Ending) -> bool | None:
         """Return True if the call of ``ending`` returned, and False if it raised. Return None if the call is
-        still running or its exception is still alive."""
+        still running or its exception is still alive. After an answer of True or False, later results for
+        ``ending`` are None."""
         code = self._left.pop(ending.ref, None)
         return None if code is None else code is ending.caller
 
@@ -89,7 +89,8 @@ class NestedTraces:
 
     def begins(self, call: Call, trace_frame: FrameType) -> None:
         """Watch ``call``, whose Python function is about to run, and log that its trace begins.
-        ``trace_frame`` is the frame of JAX that traces it. Do nothing if it cannot be watched."""
+        ``trace_frame`` is the frame of JAX that traces the function. Do nothing if the call cannot be
+        watched."""
         call.ending = self._endings.watch(trace_frame, jax_internals.held_by_trace(trace_frame))
         if call.ending is not None:
             self.waiting += 1

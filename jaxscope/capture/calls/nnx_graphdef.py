@@ -21,8 +21,9 @@ def is_definition(value: Any) -> bool:
 
 def attributes(definition: Any) -> list[tuple[str, Any]]:
     """Return (path inside the definition, value) of the static attributes of ``definition``, an
-    ``nnx.GraphDef``, without flax's own: ``(".encoder.rate", 0.1)``. Return an empty list if the definition
-    has an unknown form, more than MAX_ATTRIBUTES attributes, or nodes more than MAX_DEPTH deep."""
+    ``nnx.GraphDef``: ``(".encoder.rate", 0.1)``. Flax's own attributes, such as ``_pytree__nodes``, are left
+    out. Return an empty list if the definition has an unknown form, more than MAX_ATTRIBUTES attributes, or
+    nodes more than MAX_DEPTH deep."""
     try:
         nodes = iter(list(definition.nodes))
         items = iter(list(definition.attributes)[:MAX_ATTRIBUTES])

@@ -80,6 +80,7 @@ class RepeatedMisses:
         (self.known if repeat.same >= UNCHANGED else self._described)[number] = repeat
 
     def _forget(self, number: int) -> None:
+        # Remove the entry of the dead jaxpr whose ``id()`` was ``number``.
         self.known.pop(number, None)
         self._described.pop(number, None)
 

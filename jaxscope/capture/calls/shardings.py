@@ -14,7 +14,9 @@ MAX_REPR = 300  # characters of a sharding whose class has no fields in the log
 
 
 class Shardings:
-    """A table that has each sharding once. Events refer to a sharding by its position in the table."""
+    """A table that has each sharding once. Events refer to a sharding by its position in ``table``. A table
+    is for the arrays of one call: it knows shardings by their ``id()``, which is valid only while the arrays
+    are alive."""
 
     def __init__(self) -> None:
         self.table: list[Sharding] = []
@@ -52,8 +54,9 @@ class Shardings:
 
 def read_sharding(sharding: Any) -> Sharding:
     """Return ``sharding``, an object of JAX, as data: class, text, devices in order, mesh axes,
-    PartitionSpec, memory kind. The devices are ranges of ids as text, empty if unknown. They are sorted if
-    the sharding has no order. The axes and the PartitionSpec are both None if one of them does not exist."""
+    PartitionSpec, memory kind. The devices are ranges of ids as text (``0-7``), empty if unknown. They are
+    sorted if the sharding has no order. A sharding without a mesh or without a PartitionSpec has neither in
+    the result."""
     kind = type(sharding).__name__
     memory_kind = getattr(sharding, "memory_kind", None)
     mesh = getattr(sharding, "mesh", None)
@@ -86,7 +89,8 @@ def read_sharding(sharding: Any) -> Sharding:
 
 
 def _partition(spec: Any) -> Partition | None:
-    """Return ``spec``, a PartitionSpec, as data. None if it has something else than names of axes."""
+    """Return ``spec``, a PartitionSpec, as data: ``P('d', None)`` has the dimensions ``(("d",), ())``. Return
+    None if ``spec`` has something else than names of mesh axes."""
     dimensions: list[tuple[str, ...] | None] = []
     for names in getattr(spec, "partitions", spec):
         if names is getattr(spec, "UNCONSTRAINED", spec):

@@ -1,7 +1,8 @@
-"""Convert the arguments of a call to JAX's cache key as data (``Key``): avals, static values, tree,
-shardings, settings.
+"""Make JAX's cache key of a call, as data (``Key``), from the call's arguments: avals, static values, tree,
+shardings, options of jit.
 
-Only metadata is read: this waits for no device, fetches no buffer and keeps no array alive.
+Of JAX's arrays, only metadata is read: this waits for no device, copies no array to the host and keeps no JAX
+array alive.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from jaxscope.capture.calls.wrappers import Hashed, JitOptions, UserCall
 from jaxscope.jax_internals import JitInfo, known, known_or_none
 from jaxscope.schema.keys import Key, Leaf, Static
 
-MAX_STATICS = 5000  # values inside the arguments of a library's wrapper such as nnx.jit
+MAX_STATICS = 5000  # static values of the user that are described in one call of nnx.jit or the like
 
 
 class Read(NamedTuple):
-    """A cache key as data, and the arrays in it.
+    """A cache key as data, and references to the arrays among the call's arguments.
 
     Attributes:
       key: the cache key.
       refs: (position in ``key.arguments``, weak reference) of each jax.Array that is no tracer.
-      narrowed: (position in ``key.arguments``, NumPy array) of arrays that JAX converts from 64 to 32 bits;
-        empty if only the flat arguments are known.
+      narrowed: (position in ``key.arguments``, NumPy array) of each NumPy array that JAX converts from 64 to
+        32 bits. These arrays are kept alive. Empty if only the flat arguments are known.
     """
 
     key: Key
@@ -44,7 +45,8 @@ class Read(NamedTuple):
 
 def type_name(value: Any) -> str:
     """Return the type of the argument ``value`` as text for the log: ``jax.Array``, ``Tracer``, ``float``,
-    ``numpy.ndarray``. For an object by which JAX has replaced an argument in ``f.lower()``, the result is the
+    ``numpy.ndarray``. Of a class in a submodule, only the package is named: ``mylib.Config`` for a class in
+    ``mylib.settings``. If JAX has replaced an argument of ``f.lower()`` by an object of its own, return the
     type of the argument."""
     import jax
 
@@ -61,8 +63,9 @@ def type_name(value: Any) -> str:
 
 
 def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
-    """Return one leaf of a call's arguments as data: type, shape, dtype, sharding and so on. Fields that
-    cannot be read are None. So are sharding, memory_kind, layout and committed of a tracer.
+    """Return ``value``, one leaf of a call's arguments, as data: type, shape, dtype, sharding and so on. A
+    field is None if it cannot be read. Of a tracer, sharding, memory_kind, layout and committed are always
+    None.
 
     Args:
       path: where the leaf is: ``state.params['w']``.
@@ -135,8 +138,8 @@ def parameter_names(signature: inspect.Signature | None, count: int) -> list[str
 
 
 def keyword_name(signature: inspect.Signature | None, name: str) -> str:
-    """Return the name of a keyword argument in a path: ``kwargs['name']`` if the argument goes to
-    ``**kwargs``, else ``name`` itself, also if ``signature`` is None (unknown)."""
+    """Return the path of the keyword argument ``name`` of a function: ``kwargs['lr']`` if the function takes
+    ``lr`` by its ``**kwargs``, else ``lr``. If ``signature`` is None (unknown), return ``name``."""
     for p in signature.parameters.values() if signature is not None else ():
         if p.name == name and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             return name
@@ -201,8 +204,9 @@ def options(info: JitInfo) -> dict[str, str] | None:
 
 
 def _option_sharding(value: Any) -> str:
-    """Return as text ``value``, one element of jit's in_shardings, out_shardings, in_layouts or
-    out_layouts."""
+    """Return ``value``, one element of jit's in_shardings, out_shardings, in_layouts or out_layouts, as text:
+    ``P('d',) on d=1 devices 0 device``, where ``device`` is the memory kind. Return ``unspecified`` if the
+    element is None or JAX's ``UNSPECIFIED``."""
     if value is None or "Unspecified" in type(value).__name__:
         return "unspecified"
     if hasattr(type(value), "device_set"):  # the value's own device_set may raise, on an AbstractMesh
@@ -244,8 +248,9 @@ class Flat(NamedTuple):
 
 
 def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
-    """Flatten the dynamic (not static) arguments of ``jit(f)(*args, **kwargs)`` as JAX does. ``info`` has the
-    options of jit, which determine the static arguments. Raises LookupError if they cannot be read."""
+    """Flatten the dynamic (not static) arguments of ``jit(f)(*args, **kwargs)`` as JAX does. This calls the
+    flatten functions of the program's pytree classes. ``info`` has the options of jit, which determine the
+    static arguments. Raises LookupError if these options cannot be read."""
     import jax
 
     signature = known_or_none(info.fun_signature)
@@ -266,7 +271,7 @@ def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str,
 
 def _nodes(call: Flat, serials: Serials) -> Nodes:
     """Return the containers (dicts, lists, custom pytree nodes) in the arguments of ``call``, and the static
-    data of the custom nodes. ``serials`` numbers objects that are compared by identity."""
+    data of the custom nodes. ``serials`` gives numbers to objects that JAX compares by identity."""
     nodes = Nodes(serials)
     start = 0
     tops = [t for group in call.tree.children() for t in group.children()]
@@ -287,15 +292,19 @@ def of_call(
     serials: Serials,
     context: str | None,
 ) -> Read:
-    """Return the cache key of the call ``jit(function)(*args, **kwargs)``, and weak references to the arrays
-    in it.
+    """Return the cache key of the call ``jit(function)(*args, **kwargs)``, and references to the arrays in
+    it.
 
     Args:
       info: the options of jit.
-      user: the user's call, after which arguments are named, if a library's wrapper such as ``nnx.jit``
-        called ``jit(function)``; None: no wrapper made the call.
-      serials: numbers objects that are compared by identity.
+      user: the user's call of a library's wrapper such as ``nnx.jit``, if this wrapper called
+        ``jit(function)``; None: no wrapper did. The key names the arguments by their paths in the user's
+        call.
+      serials: gives numbers to objects that JAX compares by identity.
       context: the id in the log of JAX's configuration at this call; None: unknown.
+
+    Raises:
+      LookupError: which arguments are static cannot be read in the installed JAX.
     """
     given: dict[str, str] | None = {}
     if isinstance(info, JitInfo) and (user is None or not user.options_are_its_own):
@@ -342,12 +351,13 @@ def _static_arguments(
     kwargs: dict[str, Any],
     serials: Serials,
 ) -> list[Static]:
-    """Describe the static arguments of a call: first the positional ones, then the keyword arguments.
+    """Return the log's entries for the static arguments of a call: first the positional ones, then the
+    keyword arguments. One argument may have several entries (``statics.parts``).
 
     Args:
       names: the names of all positional arguments.
       info: the options of jit, which determine the static arguments among ``args`` and ``kwargs``.
-      serials: numbers objects that are compared by identity.
+      serials: gives numbers to objects that JAX compares by identity.
     """
     numbers, keywords = statics_of(info, args)
     found = [s for i in sorted(numbers) for s in parts(names[i], args[i], serials)]
@@ -357,12 +367,13 @@ def _static_arguments(
 def _leaves(
     call: Flat, users_names: dict[paths.Identity, list[str]], shardings: Shardings
 ) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]], list[tuple[int, np.ndarray[Any, Any]]]]:
-    """Return three things: the leaves of a call's arguments as data, ``Read.refs``, and ``Read.narrowed``.
+    """Return (the leaves of a call's arguments as data, ``Read.refs``, ``Read.narrowed``).
 
     Args:
       call: the flattened arguments of the call.
       users_names: ``paths.identity`` of an array -> the array's paths in the user's own call, if a library's
-        wrapper made ``call``. All other leaves keep JAX's paths.
+        wrapper made ``call``. Each path that is used is removed from its list. All other leaves keep JAX's
+        paths.
       shardings: the table to which the shardings of the leaves are added.
     """
     leaves: list[Leaf] = []
@@ -396,15 +407,15 @@ def _behind_wrapper(
     serials: Serials,
 ) -> tuple[paths.Found, list[Static]]:
     """Find the user's arguments in a call of jit that a library's wrapper such as ``nnx.jit`` made. Return
-    (the paths of the arrays in them, descriptions of the static values: those of the user and those of the
-    wrapper).
+    (what the user's arguments contain, by path; the log's entries for the static values in the user's
+    arguments and for the wrapper's own positional static arguments).
 
     Args:
       call: the flattened arguments that the wrapper passes to jit.
       user: the user's call of the wrapper.
       info: the options of jit, which determine the static arguments among ``args`` and ``kwargs``.
       args, kwargs: the arguments that the wrapper passes to jit.
-      serials: numbers objects that are compared by identity.
+      serials: gives numbers to objects that JAX compares by identity.
     """
     numbers, keywords = statics_of(info, args)
     compared = [args[i] for i in numbers] + [v for k, v in kwargs.items() if k in keywords]
@@ -438,11 +449,11 @@ def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
     """Return the cache key of a call of which only the flat arguments are known, and weak references to its
-    arrays.
+    arrays. The parts of the key that are unknown, such as ``static``, are named in ``Key.missing``.
 
     Args:
       values: the flat arguments.
-      names: their names; None: unknown.
+      names: their paths; None: unknown.
       context: the id in the log of JAX's configuration at this call; None: unknown.
       serial: the number of the function object (``Serials``); None: unknown.
     """
@@ -468,15 +479,19 @@ def of_flat(
 def of_source(
     source: dict[str, Any], user: UserCall | None, serials: Serials, context: str | None
 ) -> Read | None:
-    """Return the cache key of the call in progress, and weak references to its arrays; None if JAX's frames
-    do not show the arguments.
+    """Return the cache key of the call in progress, and references to its arrays; None if JAX's frames do not
+    show the arguments.
 
     Args:
       source: what JAX's frames show of the call: function, options of jit, arguments
         (``jax_internals.source``).
-      user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no wrapper did.
-      serials: numbers objects that are compared by identity.
+      user: the user's call of a library's wrapper such as ``nnx.jit``, if this wrapper made the call in
+        progress; None: no wrapper did.
+      serials: gives numbers to objects that JAX compares by identity.
       context: the id in the log of JAX's configuration at this call; None: unknown.
+
+    Raises:
+      LookupError: which arguments are static cannot be read in the installed JAX.
     """
     if "args" in source:
         return of_call(

@@ -1,7 +1,7 @@
 """Describe static arguments, which JAX compares by their own ``==`` and ``hash``, in texts of limited length.
 
-Like JAX, this calls ``__hash__``; if it raises an exception, the recorded hash is None. No ``__repr__`` of
-the program is called.
+This calls ``__hash__``, as JAX does (if it raises an exception, the recorded hash is None), and ``__eq__``
+only if a value has another hash than before. No ``__repr__`` of the program is called.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def _is_array(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return ``value`` as a short text without memory addresses. No ``__repr__`` of the program is called."""
+    """Return ``value`` as text of at most MAX_REPR characters without memory addresses. No ``__repr__`` of
+    the program is called."""
     # A ``__repr__`` of the program may call JAX. JAX's caches would then contain programs that the program
     # itself has not compiled yet.
     try:
@@ -78,7 +79,7 @@ def shown(value: Any) -> str:
 
 
 def _shown(value: Any, level: int) -> str:
-    """Return ``value`` as text. Containers nested deeper than ``level`` become ``...``."""
+    """Return ``value`` as text. Containers inside more than ``level`` other containers become ``...``."""
     kind = type(value)
     if kind is FunctionType:
         code = value.__code__
@@ -114,8 +115,8 @@ def _shown(value: Any, level: int) -> str:
 
 def _object(value: Any, level: int) -> str:
     """Return ``value``, an object that is no container, as text: its own repr, only if this calls no code of
-    the program, or its class, perhaps with attributes. Containers nested deeper than ``level`` become
-    ``...``."""
+    the program, else its class with its attributes: ``Config(lr=0.1)``, or ``<train.Model n=3>`` if the class
+    has no repr. Containers nested deeper than ``level`` become ``...``."""
     kind = type(value)
     if kind.__module__.partition(".")[0] == "jax" and "__call__" in kind.__dict__:  # a custom_jvp
         named = (object.__getattribute__(value, "__dict__") or {}).get("__qualname__")
@@ -161,8 +162,8 @@ def _partial(value: Any, level: int) -> str:
 
 
 def _string(value: str | bytes, limit: int) -> str:
-    """Return the repr of ``value``. If it has more than ``limit`` characters, only its beginning, its end and
-    its length are shown."""
+    """Return the repr of ``value``. If ``value`` has more than ``limit`` characters, return its beginning,
+    its end and its length: ``'aaa'…'bbb' (5,000 in all)``."""
     if len(value) <= limit:
         return repr(value)
     half = limit // 2
@@ -170,7 +171,8 @@ def _string(value: str | bytes, limit: int) -> str:
 
 
 def _mesh(value: Any) -> str:
-    """Return ``value``, a mesh, as text with its devices in order."""
+    """Return ``value``, a mesh, as text: axes with their sizes, axis types, ids of the devices in order:
+    ``Mesh('d': 8, Explicit, devices 0-7)``."""
     axes = ", ".join(f"{n!r}: {s}" for n, s in zip(value.axis_names, value.axis_sizes, strict=True))
     kinds = ", ".join(str(getattr(t, "name", t)) for t in value.axis_types)
     devices = None
@@ -181,8 +183,9 @@ def _mesh(value: Any) -> str:
 
 
 def _known(kind: type) -> bool:
-    """Return whether the ``__repr__`` of the class ``kind`` is written in C, or by JAX, NumPy or Python
-    itself, and not by the program."""
+    """Return whether the ``__repr__`` of the class ``kind`` is written in C, or in Python by JAX, NumPy or
+    Python itself, and not by the program. False for one that ``dataclasses`` generated: it calls the
+    ``__repr__`` of each field."""
     written = getattr(kind, "__repr__", None)
     if isinstance(written, FunctionType):
         module = written.__globals__.get("__name__")
@@ -224,11 +227,11 @@ def _plain_fields(value: Any) -> str:
 
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
-    """Return the log's entries for the static value at ``path``: one for the value, then entries for its
-    parts. These are the values that a partial binds (``f.keywords['n']``), and the attributes of a graph
-    definition of flax. Each has a path of its own.
+    """Return the log's entries for the static ``value`` at ``path``: one for the value, then one for each of
+    its parts, with a path of its own. A partial has the values that it binds as parts (``f.keywords['n']``;
+    of a bound dict, each item), a graph definition of flax its attributes. Other values have no parts.
 
-    ``serials`` numbers objects that are compared by identity.
+    ``serials`` gives numbers to objects that JAX compares by identity.
     """
     inside = nnx_graphdef.attributes(value) if nnx_graphdef.is_definition(value) else []
     if inside:
@@ -252,11 +255,11 @@ def _items(path: str, value: Any) -> list[tuple[str, Any]]:
 
 def static(path: str, value: Any, serials: Serials) -> Static:
     """Describe ``value``, a static argument at ``path`` or a part of one: its text, type and hash, and how
-    JAX compares it. A value is compared by value, by identity, or by its parts if one of them is compared by
-    identity.
+    JAX compares it: by value, by identity, or by parts (a value that contains an object compared by
+    identity).
 
-    ``serials`` numbers the objects. A value compared by its parts gets the highest number of those that are
-    compared by identity, so that a new one is noticed.
+    ``serials`` gives the object its number. A value compared by parts gets the highest number of its parts
+    that are compared by identity, so that a new part is noticed.
     """
     hashed = _hash(value)
     kind = type(value)
@@ -314,10 +317,11 @@ def _hash(value: Any) -> int | None:
 
 def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
     """Return (path, part) of the values that ``value == another`` compares: ``value`` itself at ``path``, and
-    what containers in it compare. At most MAX_COMPARED values are returned, at most LEVELS deep.
+    the values inside it. For ``(1, [f])`` at ``c``, the paths are ``c``, ``c[0]``, ``c[1]`` and ``c[1][0]``.
+    At most MAX_COMPARED values are returned, at most LEVELS deep.
 
-    Containers are tuples, lists, sets, dicts (of which the values are returned) and dataclasses. Other
-    objects are not divided.
+    Tuples, lists, sets, dicts (without their keys) and dataclasses are divided into their parts, other
+    objects are not.
     """
     found: list[tuple[str, Any]] = []
     queue = collections.deque([(path, value, 0)])
@@ -341,7 +345,8 @@ def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def opaque(path: str, value: Any) -> Static:
-    """Describe the static value at ``path`` by its type and hash only."""
+    """Describe the static value at ``path`` by its type and hash only, because its parts have entries of
+    their own."""
     hashed = _hash(value)
     return Static(
         path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed

@@ -34,8 +34,8 @@ class Nodes:
     """The containers in the arguments of a call, and the static data of custom pytree nodes.
 
     Attributes:
-      kinds: path of a container -> the full name of its class: ``dict``, ``None``, ``carry.State``. For an
-        OrderedDict, the keys follow the name.
+      kinds: path of a container -> the full name of its class: ``dict``, ``None``, ``carry.State``. The name
+        of an OrderedDict is followed by its keys: ``collections.OrderedDict ['b', 'a']``.
       static: the static data of the custom nodes: one entry for each named part, and one for the whole of
         each node that has such data. Also the ``default_factory`` of each defaultdict.
     """
@@ -158,7 +158,8 @@ def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]
 
 def _take(value: Any, left: list[tuple[str, Any]], matches: list[tuple[str, Any]], depth: int) -> None:
     """Move the attribute with the value ``value``, a part of an object's static data, from ``left`` to
-    ``matches``. If there is none and ``value`` is a container, do the same for each of its items.
+    ``matches``. If no attribute has this value and ``value`` is a container, do the same for each of its
+    items.
 
     Args:
       left: (name, value) of the attributes that are not found yet.
@@ -220,7 +221,7 @@ def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
 
 def _numbered(value: Any, index: int) -> list[tuple[str, Any]]:
     """Return (name, value) of the attributes of ``value`` that may be its child number ``index``. ``value``
-    is of a class that is registered without keys."""
+    is a pytree node of a class that is registered without keys, so that JAX only numbers its children."""
     if issubclass(type(value), functools.partial):
         return [("args", value.args), ("keywords", value.keywords)][index : index + 1]
     return attributes(value)
@@ -238,8 +239,8 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:
-    """Return the step of a path to a child without leaves, such as an empty dict, to which no key path leads:
-    ``['opt']`` or ``[2]``.
+    """Return the last step of the path to a child without leaves, such as an empty dict: ``['opt']``, ``[2]``
+    or ``[<child 2>]``. JAX's key paths lead only to leaves.
 
     Args:
       kind: the class of the pytree node that has the child.
@@ -277,5 +278,5 @@ def _follow(value: Any, key: Any) -> Any:
 
 
 def _own(value: Any) -> set[str]:
-    """Return the names of the attributes that are stored in ``value`` itself, not in its class."""
+    """Return the names of the attributes that are stored in ``value`` itself, and not in its class."""
     return {name for name, _ in attributes(value)}

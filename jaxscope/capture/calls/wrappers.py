@@ -126,12 +126,13 @@ ADAPTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[FrameType], UserCall 
     (jax_internals.PmapFrame.module, "_fun", ("pmap.<locals>.wrapped",), _pmap),
 )
 MAX_HASHED = 100_000  # values of one key that are examined
-LOOK = 12  # how many frames further out than the call of the jitted function the wrapper's frame may be
+LOOK = 12  # how many frames are searched for the wrapper's frame, from the frame of the call outward
 
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
-    """Return whether the user passed ``function`` to jit, and not the library that defines ``function``. This
-    is judged by the line that calls the jitted function, and by ``is_jitted_where_defined``. A call from no
+    """Return whether the user passed ``function`` to jit, and not the library that defines ``function``: the
+    user's code (or, if none is on the stack, an installed package's) calls the jitted function, and the
+    library has not jitted ``function`` where it is defined (``is_jitted_where_defined``). A call from no
     Python line (``atexit``) counts as the user's.
 
     Args:
@@ -209,7 +210,7 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
 
 class Hashed:
     """The values that JAX compares when it looks up a call in its cache: the static arguments, the static
-    data of the arguments' tree, and what is compared with them. ``value in hashed`` tells whether a value is
+    data of the arguments' tree, and the values inside both. ``value in hashed`` tells whether ``value`` is
     one of them.
 
     Args:
@@ -244,15 +245,15 @@ class Hashed:
         return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
 
     def whole(self, value: Any) -> bool:
-        """Return whether ``value`` is a static value of the call that JAX compares without its contents, such
+        """Return whether ``value`` is a part of JAX's cache key that JAX compares without its contents, such
         as a function. False for a number or a string."""
         return id(value) in self._objects and _whole(value)
 
 
 def _hashed_with(value: Any) -> list[Any]:
-    """Return the values that are compared together with ``value``: the children and the static data of a
-    PyTreeDef, the items of a container, the attributes of an object. Empty if JAX compares ``value`` without
-    its contents (``_whole``)."""
+    """Return the values inside ``value`` that JAX compares when it compares ``value``: the children and the
+    static data of a PyTreeDef, the items of a container, the attributes of an object. Empty if JAX compares
+    ``value`` without its contents (``_whole``)."""
     kind = type(value)
     if kind.__name__ == "PyTreeDef" and kind.__module__.partition(".")[0] == "jaxlib":
         data = value.node_data()
@@ -266,7 +267,7 @@ def _hashed_with(value: Any) -> list[Any]:
 
 def _whole(value: Any) -> bool:
     """Return whether JAX compares ``value`` without its contents: a number, a string, a function, a class, a
-    module, or an object of the program whose class has no ``__eq__``."""
+    module, or an object of the program whose class defines and inherits no ``__eq__``."""
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
         return True

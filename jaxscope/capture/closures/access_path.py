@@ -67,8 +67,8 @@ def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any
 
 
 def _one_inside(function: Any) -> Any:
-    """Return the callable that ``function`` wraps; None if there is none. Only one wrapper is removed if
-    possible, so that a partial between two wrappers is not skipped."""
+    """Return the callable inside ``function``, a function or callable object of a library; None if there is
+    none. Only one wrapper is removed if possible, so that a partial between two wrappers is not skipped."""
     for inner in (getattr(function, "__wrapped__", None), jax_internals.given_to_jit(function)):
         if callable(inner) and inner is not function:
             return inner

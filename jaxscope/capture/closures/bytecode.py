@@ -3,7 +3,7 @@
 
 The bytecode is followed with a simulated stack, which has names in place of values. Only code objects are
 examined: nothing is called, and no value is read. The instruction sets are those of Python 3.11 to 3.13. At
-an unknown instruction, the names on the simulated stack count as read and are then removed.
+an unknown instruction, all names on the simulated stack count as read, and the stack is emptied.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Reads(NamedTuple):
     """The names that the code of one function, and of the functions defined inside it, reads and assigns.
 
     Attributes:
-      read: name -> (the first line before any jump that reads it, True): every run of the function reads it
-        there. If there is none: (the first line that reads it, False).
+      read: name -> (line, whether every run of the function reads the name there). The line is the first one
+        that reads the name before any jump; if there is none, the first one that reads it, with False.
       written: the names to which the code assigns. If it assigns to ``config[key]`` with a variable ``key``,
         this is ``config``.
       attributes: the names of all attributes that the code reads.
@@ -160,7 +160,8 @@ class _Scan:
 
     def _read(self, entry: _Entry) -> None:
         """Record that the code reads the value of ``entry``, an entry of the simulated stack. Do nothing if
-        it is not a Name (an expression such as ``config['lr']``), or if it is only a parameter."""
+        ``entry`` is not a Name (an expression such as ``config['lr']``), or is a parameter without attributes
+        or items."""
         if isinstance(entry, Name):
             if entry.kind == PARAMETER and not entry.steps:
                 return  # an argument that is passed on
@@ -169,8 +170,8 @@ class _Scan:
                 self.reads.read[entry] = (self.line, self.straight)
 
     def _write(self, entry: _Entry) -> None:
-        """Record that the code assigns to ``entry``, an entry of the simulated stack. Do nothing if it is not
-        a Name (an expression such as ``config['lr']``)."""
+        """Record that the code assigns to ``entry``, an entry of the simulated stack. Do nothing if ``entry``
+        is not a Name (an expression such as ``config['lr']``)."""
         if isinstance(entry, Name):
             self.reads.written.add(entry)
 
@@ -231,9 +232,9 @@ class _Scan:
             self._other(op, arg)
 
     def _other(self, op: str, arg: int) -> None:
-        """Follow an instruction, such as ``CALL``, that reads and removes entries of the simulated stack and
-        adds values without an expression. At a jump or an unknown instruction, empty the stack. ``op``: its
-        name; ``arg``: its argument."""
+        """Follow the instruction ``op`` with the argument ``arg``, such as ``CALL``, that reads and removes
+        entries of the simulated stack and adds values without an expression. At a jump or an unknown
+        instruction, empty the stack."""
         if op == "CALL":
             taken, put = arg + 2, 1
         elif op == "CALL_KW":
@@ -304,7 +305,8 @@ class _Scan:
         return None
 
     def _inner(self, code: CodeType) -> None:
-        """Follow ``code``, the code of a function, a comprehension or a class inside this function."""
+        """Follow ``code``, the code of a function, a comprehension or a class that is defined inside this
+        function. Do nothing if more than MAX_NESTED functions are around it."""
         if self.depth < MAX_NESTED:
             outer = {n: self._variable(n) for n in code.co_freevars}
             _Scan(code, {}, outer, self.reads, False, self.depth + 1).run()

@@ -35,7 +35,8 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
     cells, globals that the code names, default values, and the values bound by a method or a partial.
 
     ``where`` is ``closure``, ``global``, ``default``, ``attribute`` or ``partial``. If a variable or a
-    default value is a function, the values that it can reach are added, too.
+    default value is a function, a method, a partial or a jitted function, the values that it can reach are
+    added, too.
     """
     found: list[tuple[str, str, Any]] = []
     queue: list[Any] = [function]
@@ -136,8 +137,8 @@ class Drawn(NamedTuple):
       arguments: positions, among the flat arguments, of keys that are not combined with another argument.
       of: the number of flat arguments.
       on_devices: positions, among the flat arguments, of keys from which all devices of a shard_map draw
-        equal numbers and combine them element by element with an array that is split over the devices, as in
-        a dropout mask.
+        equal numbers, although they combine these numbers element by element with an array that is split over
+        the devices, as in a dropout mask.
     """
 
     constants: frozenset[int] | None = None
@@ -147,8 +148,8 @@ class Drawn(NamedTuple):
 
 
 def keys_drawn_from(jaxpr: Any) -> Drawn:
-    """Return which captured constants and which arguments of ``jaxpr`` are random keys from which it draws
-    numbers."""
+    """Return which captured constants and which arguments of ``jaxpr`` are random keys from which ``jaxpr``
+    draws random numbers."""
     body = getattr(jaxpr, "jaxpr", jaxpr)
     first = len(body.constvars)  # the arguments are numbered after the constants
     possible = {
@@ -221,15 +222,15 @@ COLLECTED = frozenset(
 def _draws_on_split(
     body: Any, operands: list[_Uniform | None], all_sources: set[frozenset[int]]
 ) -> list[_Uniform | None]:
-    """Find random numbers in a shard_map that are equal on all devices but are combined element by element
-    with a part of a split array that is not larger. Return for each result of ``body`` a _Uniform if it is
-    equal on all devices, else _SPLIT.
+    """Follow the values in a shard_map, and find random numbers that are equal on all devices but are
+    combined element by element with a part of a split array that is not larger. Return for each result of
+    ``body`` a _Uniform if it is equal on all devices, else _SPLIT.
 
     Args:
       body: the jaxpr of a shard_map, or a jaxpr inside it.
       operands: for each argument of ``body``, a _Uniform or _SPLIT.
-      all_sources: the ``sources`` of each such array of random numbers (operands of the shard_map) are added
-        to this set.
+      all_sources: for each such array of random numbers, its ``sources`` (operands of the shard_map) are
+        added to this set.
     """
     known: dict[int, _Uniform | None] = dict(zip(map(id, body.invars), operands, strict=False))
     for equation in body.eqns:
@@ -264,8 +265,8 @@ def _may_be_key(aval: Any) -> bool:
 
 
 def _draws(body: Any, known: dict[int, frozenset[int]], positions: set[frozenset[int]]) -> None:
-    """For each operation in ``body`` that draws random numbers, add to ``positions`` the positions of the
-    random keys from which its key is made.
+    """For each operation in ``body`` that draws random numbers, add to ``positions`` the set of the positions
+    of the random keys from which the operation's key is made.
 
     Args:
       body: a jaxpr.
@@ -289,7 +290,8 @@ def _draws(body: Any, known: dict[int, frozenset[int]], positions: set[frozenset
 
 
 def inner_bodies(equation: Any) -> Iterator[Any]:
-    """Yield the inner programs (jaxprs) of an equation, such as the branches of a ``cond``."""
+    """Yield the inner programs (jaxprs) of an equation, such as the branches of a ``cond``. A jaxpr with more
+    arguments than the equation has operands is left out."""
     for value in equation.params.values():
         for one in value if isinstance(value, tuple) else (value,):
             inner: Any = getattr(one, "jaxpr", one)
@@ -314,14 +316,14 @@ def of_trace(
     function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: frozenset[int] | None = None
 ) -> list[Captured]:
     """Return, for each array that a trace of ``function`` captured, the name and kind of its variable (None
-    if none is found), shape, dtype, bytes, and whether it is among ``drawn`` (None if this is unknown). The
-    largest array comes first; at most MAX_REPORTED are returned.
+    if none is found), shape, dtype, bytes, and whether it is a random key in ``drawn``. The largest array
+    comes first; at most MAX_REPORTED are returned.
 
     Args:
       constants: the arrays that ``function`` itself captured.
       is_array: a function that returns whether an object is an array.
-      jaxpr: the result of the trace, in which arrays captured by inner jitted functions are searched; None:
-        these arrays are not in the result.
+      jaxpr: the result of the trace; the arrays that inner jitted functions in it captured are added to the
+        result. None: they are left out.
       drawn: positions among ``constants`` of random keys from which the trace draws; None: unknown.
     """
     if jaxpr is not None:

@@ -68,8 +68,8 @@ class Found(NamedTuple):
 
 
 class _Walk:
-    """Collects the values that a function reads besides its arguments, and those that the user's functions
-    called by it read.
+    """Collects the values that a function, and the functions of the user that it calls, read besides their
+    arguments.
 
     Args:
       function: the function.
@@ -93,8 +93,8 @@ class _Walk:
         self.queue.append((function, (), arguments))
 
     def run(self) -> list[Found]:
-        """Return the values that the function, or a function of the user that it calls, reads. Those that
-        the code of these functions assigns are left out."""
+        """Return the values that the function, or a function of the user that it calls, reads. A value is
+        left out if the code of these functions assigns to it by the same path."""
         while self.queue and len(self.seen) < MAX_FUNCTIONS:
             function, place, bound = self.queue.pop(0)
             self._function(function, place, bound)
@@ -167,8 +167,9 @@ class _Walk:
     ) -> None:
         """Follow an expression such as ``config.lr`` step by step from ``variable``, its first name, and
         collect the value to which it leads. If a step cannot be followed, such as a property, collect the
-        value before it. For a method of the user, collect what its code reads. Collect nothing of a
-        library's module.
+        value before this step. For a method of the user, collect what its code reads. A method of a dict,
+        list or set that may change it, such as ``update``, counts as an assignment to the container. Collect
+        nothing of a library's module.
 
         Args:
           variable: the variable and its value.
@@ -237,7 +238,7 @@ class _Walk:
             self.whole.append((captured, depth))
 
     def _follow_method(self, captured: Found) -> None:
-        """Collect what the function of ``captured``, a bound method, reads, if it is the user's."""
+        """Collect what the code of ``captured``, a bound method, reads, if the user defines the method."""
         method = captured.value
         if type(method.__func__) is FunctionType and _is_users(method.__func__):
             owner = (*captured.place, (SELF, None))
@@ -246,8 +247,8 @@ class _Walk:
 
     def _children(self, captured: Found, depth: int) -> None:
         """Collect the parts of ``captured``, an object that the code reads as a whole: the items of a
-        container, else the attributes whose names occur in the code. ``depth`` is the number of containers
-        around it."""
+        container, else the attributes whose names occur in the code; at most MAX_CHILDREN. Collect also what
+        functions among the parts read. ``depth`` is the number of containers around ``captured``."""
         value = captured.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []
@@ -282,14 +283,14 @@ def _ends_here(value: Any) -> bool:
 
 
 def _is_users(function: FunctionType) -> bool:
-    """Return whether ``function`` is defined neither in JAX, in a library around JAX nor in Python's standard
-    library."""
+    """Return whether ``function`` is not defined in JAX, in a library around JAX such as flax, or in Python's
+    standard library."""
     return _belongs_to_user(functions.defined_in(function))
 
 
 def _belongs_to_user(module: object) -> bool:
-    """Return whether the module named ``module`` is part neither of JAX, of a library around JAX nor of
-    Python's standard library."""
+    """Return whether the module named ``module`` is not part of JAX, of a library around JAX such as flax, or
+    of Python's standard library."""
     return module == "__main__" or not (frames.is_library(module) or frames.root(module) in _STDLIB)
 
 
@@ -304,8 +305,8 @@ def _calls_on(value: Any) -> bool:
 
 
 def _is_code(value: Any) -> bool:
-    """Return whether ``value`` is a module, or a library's function or class. These values are not collected,
-    because programs do not change them."""
+    """Return whether ``value`` is a module, a function or class of a library or of Python, a function written
+    in C, or a ufunc of NumPy. These values are not collected, because programs do not change them."""
     kind = type(value)
     if kind in (ModuleType, BuiltinFunctionType, MethodDescriptorType) or issubclass(kind, ModuleType):
         return True
@@ -330,10 +331,10 @@ def reads_of(function: FunctionType) -> bytecode.Reads:
 
 def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
     """Return the values that ``function``, or a function of the user that it calls, reads and that are not
-    its arguments. Values that the code of these functions assigns are not among them.
+    its arguments. A value is left out if the code of these functions assigns to it by the same path.
 
     Args:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call: a
-        static ``self``, values bound by a partial. These values are among the result.
+        static ``self``, values bound by a partial. If the code reads these values, they are in the result.
     """
     return _Walk(function, bound).run()

@@ -17,7 +17,8 @@ _OTHER = frozenset(
 # The primitives of random numbers. From a key that depends on the device's number, each device draws others.
 _RANDOM = ("random_", "threefry", "rng_")
 # Prefix of a mesh axis: the value depends on the device's number along this axis (``axis_index``). This may
-# be intended, as in ``where(index == 0, x, 0)``. So it is only reported if random numbers are drawn from it.
+# be intended, as in ``where(index == 0, x, 0)``. Such a value is only reported if random numbers
+# are drawn from the device's number.
 _INDEX = "index of "
 # Primitives whose inner jaxpr only combines two elements
 _COMBINING = ("scatter", "reduce", "sort", "cumulative")
@@ -53,8 +54,9 @@ def find(jaxpr: Any) -> list[Differing]:
 
 def _in(body: Any, results: dict[int, int]) -> Iterator[Differing]:
     """Yield the results of shard_maps in ``body``, a jaxpr, that differ between devices although
-    ``out_specs`` declares them equal. ``results``: ``id()`` of a variable that is a result of the jitted
-    function -> its position."""
+    ``out_specs`` declares them equal. The inner jaxprs of the primitives in CALLING are searched, too.
+    ``results``: ``id()`` of a variable of ``body`` that is a result of the jitted function -> its position
+    among the results."""
     for equation in body.eqns:
         name, params = equation.primitive.name, equation.params
         if name == "shard_map" and params.get("check_vma") is False:
@@ -77,7 +79,7 @@ def _in(body: Any, results: dict[int, int]) -> Iterator[Differing]:
 
 
 def _axes_of(spec: Any) -> frozenset[str]:
-    """Return the mesh axes over which a PartitionSpec splits an array."""
+    """Return the names of the mesh axes over which the PartitionSpec ``spec`` splits an array."""
     found: set[str] = set()
     for part in spec:
         found.update(part if isinstance(part, tuple) else (part,))
@@ -86,8 +88,8 @@ def _axes_of(spec: Any) -> frozenset[str]:
 
 def _results(body: Any, operands: Sequence[_Differs]) -> list[_Differs]:
     """Return, for each result of ``body``, the mesh axes along which it differs between devices; None:
-    unknown. ``body`` is the jaxpr of a shard_map or a jaxpr inside it. ``operands`` has the axes of its
-    arguments."""
+    unknown. ``body`` is the jaxpr of a shard_map or a jaxpr inside it. ``operands`` has the axes along which
+    each argument of ``body`` differs."""
     known: dict[int, _Differs] = dict(zip(map(id, body.invars), operands, strict=True))
     for equation in body.eqns:
         values = [known.get(id(v), _SAME) for v in equation.invars]
@@ -98,7 +100,7 @@ def _results(body: Any, operands: Sequence[_Differs]) -> list[_Differs]:
 
 def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
     """Return, for each result of ``equation``, the mesh axes along which it differs between devices; None:
-    unknown. ``values`` has the axes of each operand."""
+    unknown. ``values`` has the axes along which each operand differs."""
     name, params, n = equation.primitive.name, equation.params, len(equation.outvars)
     if name in _OTHER:
         return [None] * n
@@ -142,8 +144,8 @@ def _repeated(body: Any, values: list[_Differs], constants: int, carried: int) -
 
     Args:
       body: the jaxpr of one iteration.
-      values: the axes of each argument of ``body``: first the constants, then the carried values, then
-        slices.
+      values: the axes along which each argument of ``body`` differs: first the constants, then the carried
+        values, then slices.
       constants: the number of arguments that are the same in all iterations.
       carried: the number of arguments that come from the iteration before.
     """
@@ -161,7 +163,8 @@ def _repeated(body: Any, values: list[_Differs], constants: int, carried: int) -
 
 def _joined(values: Sequence[_Differs]) -> _Differs:
     """Return the mesh axes along which a value differs between devices if it is computed from several values.
-    ``values`` has the axes of each; None: unknown, and the result is then None, too."""
+    ``values`` has the axes along which each of them differs. If one is None (unknown), the result is None,
+    too."""
     found: frozenset[str] = frozenset()
     for v in values:
         if v is None:
@@ -171,8 +174,9 @@ def _joined(values: Sequence[_Differs]) -> _Differs:
 
 
 def _each(values: list[_Differs], n: int) -> list[_Differs]:
-    """Return the axes in ``values`` (of each operand of a collective operation) for its ``n`` results. If
-    there are more or fewer operands than results, each result gets the axes of all operands."""
+    """Return, for each of the ``n`` results of a collective operation, the mesh axes along which the operand
+    for this result differs between devices. ``values`` has these axes for each operand. If there are more or
+    fewer operands than results, each result gets the axes of all operands."""
     return values if len(values) == n else [_joined(values)] * n
 
 
@@ -186,7 +190,7 @@ def _names(params: dict[str, Any]) -> frozenset[str]:
 
 
 def _bodies(equation: Any) -> Iterator[Any]:
-    """Yield the inner jaxprs of ``equation``."""
+    """Yield the jaxprs in the parameters of ``equation``, such as the branches of a ``cond``."""
     for value in equation.params.values():
         for one in value if isinstance(value, (tuple, list)) else (value,):
             inner: Any = getattr(one, "jaxpr", one)

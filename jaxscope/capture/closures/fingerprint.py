@@ -34,7 +34,7 @@ class Mark:
       ref: a function that returns the remembered object while it is alive, later None; always None if
         ``watched`` is False. Values are compared with this object by ``is`` only.
       text: the value as text of limited length.
-      code: the code, if the value is a Python function; else None.
+      code: the code object, if the value is a Python function; else None.
       facts: data that is equal for equal values, such as (type, value) or the keys of a dict; None: the value
         is equal only to itself.
       crc: checksum of the contents of a NumPy array; None: the contents are not compared.
@@ -60,8 +60,10 @@ class Mark:
                 self.watched = False
 
     def same(self, value: Any) -> bool:
-        """Return whether ``value`` is the remembered object or counts as equal to it: by ``code``, ``crc`` or
-        ``facts``. If nothing can be compared, return True, so that no false change is reported."""
+        """Return whether ``value`` is the remembered object or counts as equal to it. A Python function
+        counts as equal if it has the same code object and no default values. All other values are compared by
+        ``crc`` and ``facts``. If nothing can be compared, return True, so that no false change is
+        reported."""
         if self.watched and self.ref() is value:
             return True
         if self.code is not None:
@@ -78,14 +80,15 @@ class Mark:
         return not self.watched
 
     def contents(self, value: Any) -> bool:
-        """Return whether ``value``, the remembered NumPy array, still has the same contents. Return True if
-        the contents are not compared, or if ``value`` is another object."""
+        """Return whether the contents of ``value``, the remembered NumPy array, are unchanged. Return True if
+        contents are not compared (``crc`` is None), or if ``value`` is not the remembered object."""
         return self.crc is None or self.ref() is not value or checksum(value) == self.crc
 
 
 def _facts(value: Any) -> Any:
-    """Return data of builtin types that is equal for equal values: (type, value) of a number, (list, length)
-    of a list. None if ``value`` counts as equal only to itself, such as an array above MAX_BYTES."""
+    """Return data of builtin types that is equal for equal values: ``(int, 1)`` for 1, ``(list, 2)`` (the
+    length) for a list of two items, the keys for a dict. None if ``value`` counts as equal only to itself,
+    such as an object of the program or a NumPy array above MAX_BYTES."""
     kind = type(value)
     if kind in (str, bytes) and len(value) > MAX_KEPT:
         data = value if kind is bytes else value.encode("utf-8", "surrogatepass")

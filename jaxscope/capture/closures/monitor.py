@@ -1,9 +1,9 @@
 """Detect that a value which a trace has captured was changed afterwards: JAX goes on using the old value.
 
 At each trace of a watched function (``jaxscope.watch``), the values that its code reads from outside are
-remembered, most of them by weak reference. After calls of the function, it is checked whether the variables
-have another object now. At growing intervals, the contents of NumPy arrays are compared, too, after calls or
-at the ends of training steps.
+remembered, most of them by weak reference. After calls of the function, the variables are checked: they may
+refer to other objects now. At growing intervals, the contents of NumPy arrays are compared, too, after calls
+or at the ends of training steps.
 
 If a jitted function calls the watched function, no Python runs when JAX executes the compiled program. Then
 jaxscope does not see the calls, and all checks are made at the ends of steps.
@@ -50,8 +50,8 @@ class Guard:
       function: the id of the watched function.
       inside: True if the watched function is not jitted itself but is called by a jitted function. jaxscope
         does not see its calls then, because no Python runs when JAX executes the compiled program.
-      static: position of an argument, such as a static ``self``, for each of whose values the function is
-        traced again; None: there is no such argument.
+      static: position of an argument whose object decides which trace is used, such as a static ``self``;
+        None: there is no such argument.
       snapshots: what the traces read: ``id()`` of a value of the argument at ``static`` -> (reference to this
         value, Snapshot of the newest trace for it). If ``static`` is None, the only key is 0.
       pending: a trace that has begun and not ended; None: there is none.
@@ -108,8 +108,9 @@ class Guard:
             shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
 
     def newest(self, args: tuple[Any, ...]) -> Snapshot | None:
-        """Return the values (a Snapshot) that the newest trace for the positional arguments ``args`` read;
-        None if there was no such trace."""
+        """Return the values (a Snapshot) that the newest trace for the positional arguments ``args`` read: if
+        ``static`` is an argument's position, the newest trace with the same object there. None if there was
+        no such trace."""
         if self.static is None:
             key = 0
         elif self.static < len(args):
@@ -129,9 +130,10 @@ class Guard:
             self.take(pending, set())
 
     def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
-        """Remember, in a Snapshot, the values that the finished trace ``pending`` read. If a change of a
-        value of the trace before it was logged, log ``CaptureRenewed``. ``constants`` identifies the arrays
-        that the trace captured as constants (``paths.identity``)."""
+        """Remember, in a Snapshot, the values that the finished trace ``pending`` read. If a change was
+        reported after the trace before (``CaptureChanged``), log ``CaptureRenewed``: the function now uses
+        the present values. ``constants`` identifies the arrays that the trace captured as constants
+        (``paths.identity``)."""
         if self.pending is pending:
             self.pending = None
         function = pending.function()
@@ -161,10 +163,11 @@ class Guard:
 
     def compare(self, snapshot: Snapshot, read: Read, occasion: str) -> None:
         """Compare one value that the trace read with the present value of its variable, and report a change.
+        If the variable was deleted, the value is not checked any more.
 
         Args:
           snapshot: all values that the trace read.
-          read: the one to compare.
+          read: the value to compare.
           occasion: CALL, STEP or EXIT.
         """
         function = snapshot.function()
@@ -184,7 +187,7 @@ class Guard:
 
         Args:
           snapshot: the values that the trace read.
-          read: the one that has changed.
+          read: the value that has changed.
           value: the present value.
           occasion: CALL, STEP or EXIT.
           how: ``rebound`` (the variable has another object) or ``in place`` (the contents of the array
@@ -225,8 +228,8 @@ class Guard:
                 self.report(snapshot, read, value, occasion, "in place")
 
     def step_ended(self) -> bool:
-        """At the end of a training step, make the checks that are not made after calls. Return whether this
-        method is to be called again at the ends of later steps."""
+        """At the end of a training step, make the checks that are not made after calls. Return whether a
+        later end of a step needs another check."""
         current = self._current()
         tracker = self.monitor.tracker
         if not self.inside and tracker is not None and tracker.caller is self.counter:
@@ -263,8 +266,8 @@ class Pending:
     Args:
       function: the user's function.
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
-      static: position of an argument, such as a static ``self``, for each of whose values the function is
-        traced again; None: there is no such argument.
+      static: position of an argument whose object decides which trace is used, such as a static ``self``;
+        None: there is no such argument.
       owner: a function that returns the value of the argument at ``static``; None if ``static`` is None.
       call: the number of the call in which the trace began.
     """
@@ -298,9 +301,10 @@ class ClosureMonitor:
         return bool(self._by_function.values())
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
-        """Return a new Guard for ``watched``, an object wrapped by ``jaxscope.watch``. It checks the values
-        that the user's function in ``watched`` captures. Return None if there is no function of the user.
-        ``counter`` counts the calls of ``watched``."""
+        """Return a new Guard, which checks the values that the user's function inside ``watched`` captures.
+        ``watched`` is an object wrapped by ``jaxscope.watch``, and ``counter`` counts its calls. Return None
+        if there is no function of the user in ``watched``. The monitor keeps only a weak reference to the
+        Guard."""
         inner, positional, _ = access_path.target(watched)
         if inner is None:
             return None
@@ -316,8 +320,8 @@ class ClosureMonitor:
         return guard
 
     def began(self, call: int, source: dict[str, Any], frame: FrameType | None) -> None:
-        """Tell the Guards of a traced function that the trace of the call number ``call`` begins. Do nothing
-        if the function is not watched (``jaxscope.watch``).
+        """Note in each Guard of the traced function that the trace of the call number ``call`` begins
+        (``Guard.pending``). Do nothing if the function is not watched (``jaxscope.watch``).
 
         Args:
           source: the function, options of jit and arguments of the call, as read from JAX's frames
@@ -374,8 +378,8 @@ class ClosureMonitor:
             (self.traced if returned else self.failed)(call)
 
     def failed(self, call: int) -> None:
-        """Handle that the trace of the call number ``call`` raised an exception. The values that the trace
-        before it read are still checked."""
+        """Discard the pending trace of the call number ``call``, because it raised an exception. The values
+        that the trace before it read are still checked."""
         for guard in self._guards():
             if guard.pending is not None and guard.pending.call == call:
                 guard.pending = None
@@ -392,7 +396,7 @@ class ClosureMonitor:
 
     def check_soon(self) -> None:
         """Let all Guards check, at the end of this step and at the ends of later steps at growing intervals,
-        whether the values that their functions captured have changed."""
+        whether the values that their functions captured have changed. Do nothing if steps are not counted."""
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)
@@ -420,8 +424,9 @@ class ClosureMonitor:
 
 
 def _reference(value: Any) -> Any:
-    """Return a function that returns ``value`` and keeps no array alive: a weak reference, or a plain
-    function for a number or a string. None if ``value`` cannot have weak references."""
+    """Return a function that returns ``value`` and keeps no array alive: for a number or a string a plain
+    function, else a weak reference, which returns None after the death of ``value``. Return None if ``value``
+    cannot have weak references."""
     if type(value) in paths.PLAIN:
         return lambda: value
     try:

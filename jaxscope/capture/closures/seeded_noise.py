@@ -29,9 +29,10 @@ def adds_noise(jaxpr: Any) -> bool:
     """Return whether the traced function ``jaxpr`` draws random numbers that are the same in each call, and
     combines them, element by element, with values that depend on its arguments, as dropout and noise do.
 
-    Fewer numbers than values do not count (a random projection may be fixed on purpose), and no numbers on
-    which the values depend themselves (initial parameters, which the function then changes). Keys that the
-    function captures do not count."""
+    False if the random numbers are fewer than the values (a random projection may be fixed on purpose), or if
+    the values depend on the same random numbers (initial parameters, which the function then changes). Random
+    keys that the function captures do not count.
+    """
     body = getattr(jaxpr, "jaxpr", jaxpr)
     search = _Search()
     if search.contains(body, _SEEDING):
@@ -40,7 +41,8 @@ def adds_noise(jaxpr: Any) -> bool:
 
 
 class _Search:
-    """The search in one traced function, and in the functions that it calls.
+    """The search for noise that is the same in each call, in one traced function and the functions that it
+    calls.
 
     Attributes:
       found: whether such noise was found.
@@ -63,8 +65,8 @@ class _Search:
         return known
 
     def run(self, body: Any, operands: list[_Value]) -> list[_Value]:
-        """Examine the jaxpr ``body``, whose arguments are ``operands``. Return what is known about its
-        results."""
+        """Examine the jaxpr ``body``, whose arguments are ``operands``, and set ``found`` if noise is found;
+        the search then ends. Return what is known about the results of ``body``."""
         known = dict.fromkeys(map(id, body.constvars), _VARIES)
         known.update(zip(map(id, body.invars), operands, strict=False))
         for equation in body.eqns:
@@ -88,8 +90,10 @@ class _Search:
         return [known.get(id(v), _FIXED) for v in body.outvars]
 
     def _combined(self, operands: list[Any], values: list[_Value]) -> None:
-        """Examine an equation that combines ``operands``, about which ``values`` is known, element by
-        element."""
+        """Examine an operation that combines ``operands`` element by element; ``values`` is what is known
+        about each operand. Set ``found`` if an operand that is the same in each call is computed from random
+        numbers, at least as many as the elements of the largest operand that differs between calls, and no
+        operand that differs between calls depends on these random numbers."""
         pairs = list(zip(operands, values, strict=True))
         size = max(v.aval.size for v, value in pairs if value.varies)
         dependent = {draw for _, value in pairs if value.varies for draw in value.draws}

@@ -1,8 +1,8 @@
-"""Remember the values that one trace read besides its arguments, and find the variables that have another
+"""Remember the values that one trace read besides its arguments, and find the variables that refer to another
 object now.
 
-Numbers and short strings are kept themselves. Other values are kept by weak reference or, if they can have
-none, by data such as their length (``fingerprint``). The closure cells of the function are kept, too, to read
+Numbers and short strings are kept themselves. Other values are kept by weak reference or, if they cannot have
+one, by data such as their length (``fingerprint``). The closure cells of the function are kept, too, to read
 the present values from them.
 """
 
@@ -52,7 +52,7 @@ class Snapshot:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
       call: the number of the call in which the trace was made.
       calls: the number of calls of the function so far.
-      constants: what identifies the arrays that the trace captured (``paths.identity``).
+      constants: the identities (``paths.identity``) of the arrays that the trace captured.
 
     Attributes:
       eager: how many more checks compare all values.
@@ -62,7 +62,7 @@ class Snapshot:
       reads: path -> value (a Read), for all values.
       cells: (closure cell, value) for the values in the function's own closure cells that are compared
         directly.
-      names: (name, value) for the values in its globals that are compared directly.
+      names: (name, value) for the values in the function's globals that are compared directly.
       deep: the values that are compared by their path from the function.
       arrays: the values that are NumPy arrays whose contents are compared.
     """
@@ -106,13 +106,13 @@ class Snapshot:
                     self.arrays.append(read)
 
     def contents_later(self, calls: int) -> None:
-        """Schedule the next comparison of the contents of arrays, after one at the ``calls``-th call of the
-        function. The interval doubles each time."""
+        """Schedule the next comparison of the contents of arrays, after a comparison at the ``calls``-th call
+        of the function. The interval doubles each time."""
         self.contents_at = calls + self._gap
         self._gap *= 2
 
     def drop(self, read: Read) -> bool:
-        """Stop checking the value ``read``. Return False if it is not checked any more already, else True."""
+        """Stop checking the value ``read``. Return True; False if checking was stopped before."""
         if self.reads.pop(read.found.place, None) is None:
             return False
         self.cells = [c for c in self.cells if c[1] is not read]
@@ -122,7 +122,8 @@ class Snapshot:
         return True
 
     def differing(self) -> list[Read] | None:
-        """Return the values whose variables may refer to another object now; None if there are none.
+        """Return the values whose variables may refer to another object now; None if there are none. A value
+        that cannot have a weak reference, such as a list, is always among them when it is compared.
 
         The first EAGER checks compare all values. Each later check compares all values in ``cells`` and
         ``names``, but only AT_ONCE of the values in ``deep``, in turn.
