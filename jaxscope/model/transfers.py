@@ -89,7 +89,7 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def bytes_each(self) -> float | None:
-        """Return the mean bytes of one transfer. None if unknown."""
+        """Return the mean bytes of one transfer; if ``count`` is None, ``bytes``. None if unknown."""
         if self.bytes is None or self.count is None:
             return self.bytes
         return self.bytes / self.count if self.count else None
@@ -120,7 +120,7 @@ def counted(run: Run) -> bool:
 
 
 def transfers(run: Run) -> list[Transfer]:
-    """Return all transfers (copies between host and devices) of the run. The ones that blocked the program
+    """Return all transfers (copies between host and devices) of the run. Transfers that blocked the program
     longest come first. Empty if transfers were not recorded."""
     if not counted(run):
         return []
@@ -142,8 +142,8 @@ def transfers(run: Run) -> list[Transfer]:
 
 def together(members: Sequence[Transfer]) -> Transfer:
     """Return the sum of ``members``, transfers of several kinds that one line caused in one direction and one
-    process, as one Transfer. Its kind and its text are those of the member that blocked the program
-    longest."""
+    process, as one Transfer. Its kind and its text are those of the member that blocked the program longest.
+    ``steps`` is the largest number of one member, not a sum."""
     first = max(members, key=lambda t: t.blocked_seconds or 0.0)
     if len(members) == 1:
         return first
@@ -175,10 +175,11 @@ def _known_sum(values: Iterable[_Number | None]) -> _Number | None:
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
-    """Return the user's line that called the function of ``t.source``, directly or through other functions,
-    if a report should show it: this line is in a loop, or in another file than ``t.source``. A line that
-    called it through other functions is returned only if the lines inside are in no loop. None otherwise, or
-    if the line is unknown."""
+    """Return the user's line that a report should show as the one from which the function of ``t.source`` was
+    called, directly or through other functions. This is the innermost of ``t.caller`` and ``t.above`` that is
+    in a loop; only ``t.caller`` is considered if ``t.source`` itself is in a loop. If none is in a loop,
+    return ``t.caller`` if it is in another file than ``t.source``. None otherwise, or if the caller is
+    unknown."""
     at, source, text = t.caller, t.source, sources.of(run)
     if at is None or source is None or at.place == source.place:
         return None
@@ -206,8 +207,8 @@ def by_key(process: Process) -> dict[tuple[str, str, str, int], Transfer]:
 
 
 def steps(run: Run, process: Process) -> int | None:
-    """Return the number of training steps that ``process`` has counted so far. Return None if steps were not
-    counted."""
+    """Return the number of training steps that ``process`` has counted so far: marks of ``jaxscope.step()``,
+    or else calls of the watched function that counts steps. Return None if steps were not counted."""
     if process.step is not None:
         return process.step
     counted = [run.functions[f] for f in process.calls]  # in the order of their first calls
@@ -279,7 +280,8 @@ def _of_function(
     misses: list[Compilation],
     keyed: list[tuple[Compilation, list[_Moved]]],
 ) -> Iterator[Transfer]:
-    """Yield the transfers of arguments of ``f`` in one process and one direction.
+    """Yield the transfers of arguments of ``f`` in one process and one direction: all in one entry if the
+    bytes of each call were counted, else one entry for each different set of copied arguments.
 
     Args:
       direction: TO_DEVICE (NumPy arguments) or BETWEEN (arrays of another device).
@@ -320,7 +322,7 @@ def _argument(
     """Return the transfers of arguments of ``f`` in a ``direction`` (TO_DEVICE or BETWEEN) as one Transfer.
 
     Args:
-      moved: (copied arguments, the first call that copied them).
+      moved: (copied arguments, the first call that copied them) for each different set of copied arguments.
       count: the number of calls; None: unknown.
       total: the bytes of all these calls, or of one call if ``count`` is None.
     """
