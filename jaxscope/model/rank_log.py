@@ -303,7 +303,7 @@ class _Process:
         return ahead
 
     def _call(self, event: Any) -> _Call:
-        """Return the call to which ``event`` belongs. It is created at its first event."""
+        """Return the call to which ``event`` belongs. The call is created at its first event."""
         c = self.calls.get(event.call)
         if c is None:
             c = self.calls[event.call] = _Call(event.call, event.t_ns)
@@ -495,7 +495,7 @@ class RankLog:
 
     def _last_ns(self, how: str) -> int | None:
         """Return when the rank was last known to be alive (ns since the epoch). None if the rank has no
-        events. ``how`` is its state (see ``load.state``)."""
+        events. ``how`` is the rank's state (see ``load.state``)."""
         times = [p.last_ns for _, p in self.logs()]
         if self.exited is not None:
             times.append(self.exited.t_ns)

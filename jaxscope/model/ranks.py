@@ -121,9 +121,9 @@ class Job:
         return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
 
     def groups(self) -> list[list[Rank]]:
-        """Return the ranks (processes of the job) in groups: the ranks of a group compiled equal programs.
-        Only programs that run on several processes are compared: those that the main thread called by their
-        order, too. The largest group comes first; of equally large groups, the one with the lowest rank."""
+        """Return the ranks (processes of the job) in groups. All ranks of a group compiled equal programs,
+        and for calls of the main thread also in the same order. Only programs that run on several processes
+        are compared. The largest group comes first; of equally large groups, the one with the lowest rank."""
         if self._groups is None:
             found: dict[object, list[Rank]] = {}
             for rank in self.ranks:
@@ -337,7 +337,8 @@ class Job:
         ends = sorted(e for r in self.ranks if (e := r.left_ns or r.last_ns) is not None)
 
         def left_others(rank: Rank) -> bool:
-            """Return whether ``rank`` failed with an exit code of its own, or ended long before most."""
+            """Return whether ``rank`` failed with an exit code that no other rank has, or ended more than
+            ``early_ns`` before most others."""
             if rank.code not in (0, None) and codes[rank.code] == 1:
                 return True
             late = len(ends) - bisect.bisect_right(ends, (rank.left_ns or 0) + early_ns)
@@ -362,8 +363,8 @@ def _left_before(rank: Rank, killed: Rank) -> bool:
 
 
 def schedule(text: str | None) -> tuple[str, ...] | None:
-    """Return the collectives of a compiled HLO text in their order, each as text without the names of values:
-    ``all-reduce%), replica_groups={{0,1}}, to_apply=%``. None if ``text`` is None."""
+    """Return the collectives of a compiled HLO text in their order, each as the text from the opcode on, with
+    ``%`` for each name: ``all-reduce%), replica_groups={{0,1}}, to_apply=%``. None if ``text`` is None."""
     if text is None:
         return None
     found = []

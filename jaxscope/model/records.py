@@ -418,7 +418,7 @@ class StaleCapture(msgspec.Struct, eq=False):
     @property
     def after(self) -> Words | None:
         """Return the new value for a message: ``2.0``, or ``another list`` if its text is the same as that of
-        the old value. None if it is unknown."""
+        the old value. None if the new value is unknown."""
         after = self.changed.after
         same_text = after is not None and after == self.changed.before
         return message("another-value", value=after) if same_text else after
@@ -447,7 +447,7 @@ class Program(msgspec.Struct, eq=False):
     """A program that was lowered, and mostly compiled, perhaps several times.
 
     The attributes after ``compilations`` are only for programs for a target (a machine given by
-    ``--target``). These are in ``Run.retargeted``.
+    ``--target``). Such programs are in ``Run.retargeted``.
 
     Attributes:
       id: the id in its events; for a program for a target that was skipped, the call and the target.

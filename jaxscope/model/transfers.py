@@ -208,7 +208,8 @@ def by_key(process: Process) -> dict[tuple[str, str, str, int], Transfer]:
 
 def steps(run: Run, process: Process) -> int | None:
     """Return the number of training steps that ``process`` has counted so far: marks of ``jaxscope.step()``,
-    or else calls of the watched function that counts steps. Return None if steps were not counted."""
+    or else calls of the function watched with ``step=True``, or else of the watched function that was called
+    first. Return None if steps were not counted."""
     if process.step is not None:
         return process.step
     counted = [run.functions[f] for f in process.calls]  # in the order of their first calls
@@ -352,7 +353,7 @@ def brought(c: Compilation) -> int | None:
 
 def _moved(c: Compilation) -> list[_Moved]:
     """Return the arguments that call ``c`` copies to the device of its program, one entry for each direction.
-    The list is empty if nothing is copied, or if the program has several devices."""
+    The list is empty if nothing is copied, if the program has several devices, or if this is unknown."""
     target = devices_of_program(c)
     if target is None or len(target) != 1 or c.key is None:
         return []
@@ -368,7 +369,8 @@ def _moved(c: Compilation) -> list[_Moved]:
 
 
 def arguments_read(c: Compilation) -> list[Leaf]:
-    """Return the arguments of call ``c`` that its program reads. JAX does not copy the other arguments."""
+    """Return the arguments of call ``c`` that its program reads. JAX does not copy the other arguments. Empty
+    if the cache key of ``c`` was not recorded."""
     if c.key is None:
         return []
     if c.compiled is not None:
@@ -412,8 +414,8 @@ def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
 
 
 def size_of(leaf: Leaf) -> int | None:
-    """Return the bytes of the argument ``leaf``, computed from its shape and dtype. None if that is not
-    possible."""
+    """Return the bytes of the argument ``leaf``, computed from its shape and dtype. Elements of less than 8
+    bits count as one byte each. None if that is not possible."""
     if leaf.shape is None or leaf.dtype is None:
         return None
     sizes = [d for d in leaf.shape if isinstance(d, int)]

@@ -27,7 +27,7 @@ class Overheard:
         self._version = -1
         self._texts: dict[str, list[str]] = {}
         self._unplaced = 0
-        self._several = False  # a program has several partitions
+        self._several = False  # whether a program runs on several devices
 
     def of(self, p: Program) -> list[str] | None:
         """Return the texts of the warnings that XLA printed while it compiled ``p``, each text once. None if
