@@ -1,7 +1,7 @@
 """Collect the sizes of arguments' axes for which a function was compiled again, and propose sizes to pad to.
 
-A size is weighted by its number of calls. If that is unknown, a size counts once for each recorded cache
-miss, because calls on the fast path record no sizes.
+A size is weighted by its number of calls. If this number is unknown, a size counts once for each recorded
+cache miss, because calls on the fast path record no sizes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ class Varying(msgspec.Struct, frozen=True):
 
     Attributes:
       path: the path of the argument, or the common path of several arguments that have the same sizes.
-      observed: number of calls by size; if that is unknown, number of calls that traced or compiled.
+      observed: {size: number of calls with it}; if ``counts`` is None, number of such calls in ``sequence``.
       choices: proposals for the sizes to pad to: one with a single size, one with two sizes, ...
       sequence: the size in each call that traced or compiled, in order of time.
-      counts: for each of these, the number of all calls with the same sizes of all arguments (0 if an earlier
-        one had these sizes); None: unknown.
+      counts: for each call in ``sequence``, the number of all calls whose arguments had the same sizes, calls
+        on the fast path included. Of several calls in ``sequence`` with equal sizes, the first has the number
+        and the later ones have 0. None: unknown.
     """
 
     function: Function
@@ -43,7 +44,8 @@ class Varying(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> int | None:
-        """Return the number of calls whose size is known. Return None if ``counts`` is None."""
+        """Return the number of all calls of ``function``, calls on the fast path included. None if ``counts``
+        is None."""
         return sum(self.counts) if self.counts is not None else None
 
 
@@ -53,7 +55,7 @@ class Joint(msgspec.Struct, frozen=True):
     Attributes:
       sizes: the sizes to pad to, ascending, for each axis.
       compilations: number of compilations that remain with padding, one for each padded shape.
-      padding_share: fraction of all elements that would be padding.
+      padding_share: fraction of all elements, over all calls, that would be padding.
     """
 
     sizes: list[list[int]]
@@ -63,16 +65,18 @@ class Joint(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def varying(run: Run) -> list[Varying]:
-    """Return the axes of arguments that had at least FEWEST sizes and made a user's function recompile, those
-    with the most sizes first. Left out are arguments that the function itself makes longer, and functions of
-    which only one size varies and grows steadily from call to call."""
+    """Return the axes of arguments that had at least FEWEST (3) sizes, for the user's functions that
+    recompiled because a shape changed. The axes with the most sizes come first.
+
+    Left out are axes whose size is unknown in some calls, arguments that the function itself makes longer,
+    functions of which only one size varies and grows steadily from call to call, and functions that the
+    program calls for each leaf of a pytree."""
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
 
 
 def _of_function(run: Run, f: Function) -> list[Varying]:
-    """Return what ``varying`` returns for the function ``f``. Empty also if the program calls ``f`` for each
-    leaf of a pytree."""
+    """Return the entries of ``varying`` for the function ``f``."""
     every = [c for c in f.compilations if c.key is not None and c.reached != ["fast_path"]]
     calls = [c for c in every if c.entry == "call"]
     if not calls:  # it is only called under grad or vmap: each of these calls traces it for another size
@@ -108,15 +112,17 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
 
 
 def _other_change(run: Run, c: Compilation) -> str | None:
-    """Return the kind (``dtype``, ``static_value``, ...) of ``causes.changed_input``; None if that is
-    None."""
+    """Return the kind (``shape``, ``dtype``, ...) of the input of call ``c`` that changed, if ``c`` was
+    compiled for a function object created for this call alone (``causes.changed_input``). None if there is no
+    such input."""
     found = causes.changed_input(run, c)
     return found.kind if found is not None else None
 
 
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
-    """Return, for each of ``misses`` (calls of ``f`` that missed a cache), how many calls of ``f`` had the
-    same argument sizes. Later misses with the same sizes get 0. None if the numbers are unknown."""
+    """Return, for each of ``misses`` (calls of ``f`` that missed a cache), how many calls of ``f`` in the
+    same process had the same argument sizes, calls on the fast path included. Of several misses with equal
+    sizes, the first gets the number and the later ones get 0. None if the numbers are unknown."""
     counts = [0] * len(misses)
     of_process: defaultdict[str, dict[tuple[tuple[str, int, int], ...], int]] = defaultdict(dict)
     for i, c in enumerate(misses):
@@ -139,8 +145,8 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
 
 
 def joint(axes: Sequence[Varying]) -> list[Joint]:
-    """Return proposals to pad all of ``axes``, axes of one argument, at once. Proposals with few sizes for
-    each axis come first."""
+    """Return proposals to pad all of ``axes``, axes of one argument, at once: the first with one size for
+    each axis, the next with two sizes, and so on. An axis with fewer choices keeps its last one."""
     sequences = [v.sequence for v in axes]
     weights = axes[0].counts or [1] * len(sequences[0])
     held = sum(n * math.prod(sizes) for n, sizes in zip(weights, zip(*sequences, strict=True), strict=True))
@@ -157,7 +163,8 @@ def joint(axes: Sequence[Varying]) -> list[Joint]:
 
 
 def _sizes(c: Compilation) -> list[tuple[str, int, int]]:
-    """Return (path, index of the axis, size) of all axes of the arguments of ``c`` whose size is a number."""
+    """Return (path, index of the axis, size) of each axis of the arguments of ``c``, whose cache key must be
+    known. Axes without a known number as size are left out."""
     assert c.key is not None
     return [
         (leaf.path, axis, size)

@@ -38,8 +38,8 @@ UNROLLED = "JX202"  # the rule whose findings are about all compilations of a fu
 OPERATIONS = "JX605"  # the rule that reports loops which run operations
 RESIZED_TOO = "resized-too"  # evidence about lines whose operations recompile with a function
 MOST_SIZES = 64  # number of array sizes that are compared with each other
-LEAST_HALVES = 3  # times that a size is half of the one before
-ALIKE = 3  # if so many operations were compiled for two sizes, the size is the cause
+LEAST_HALVES = 3  # times that a size is half of the size before
+ALIKE = 3  # a size for which fewer operations were compiled is not compared with other sizes
 MOST_LINES = 3  # lines that are named for one loop
 MOST_LOOPS = 3  # loops for which a report lists what an iteration runs
 FEWEST_OPERATIONS = 3  # operations outside jit in one iteration: fewer are not reported
@@ -50,7 +50,8 @@ class Payer(msgspec.Struct, frozen=True):
     """A line of the user's code that made JAX compile operations outside jit or functions of libraries.
 
     Attributes:
-      library: the package that the line called for most of the compilations; None: none, or unknown.
+      library: the package that the line called for most of the compilations; None: no package but JAX, or
+        unknown.
       compilations: the compilations of operations outside jit and of library functions, in order of time
         within each process.
       again: the repetitions among ``compilations``: the same line had compiled the same operation or function
@@ -64,6 +65,7 @@ class Payer(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
+        """Return the seconds that ``compilations`` took together."""
         return sum(c.seconds for c in self.compilations)
 
     @property
@@ -76,8 +78,8 @@ class Payer(msgspec.Struct, frozen=True):
 
     @property
     def within(self) -> bool:
-        """Return whether some of the operations were applied at other lines of the user: in a callback that
-        ``line`` passes to a library."""
+        """Return whether another line of the user requested some of ``compilations``: a line of a callback
+        that ``line`` passes to a library."""
         at = self.line.place
         return any(c.site is not None and c.site.place != at for c in self.compilations)
 
@@ -93,7 +95,7 @@ def line_of(c: Compilation) -> Frame | None:
 
 @cached_until_changed
 def payers(run: Run) -> list[Payer]:
-    """Return the user's lines that made JAX compile operations outside jit and functions of libraries. The
+    """Return the user's lines that made JAX compile operations outside jit or functions of libraries. The
     line with the most seconds of compiling comes first."""
     lines: dict[tuple[str, int], tuple[Frame, list[Compilation]]] = {}
     for c in run.compilations.values():
@@ -109,11 +111,13 @@ def payers(run: Run) -> list[Payer]:
 
 
 def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
-    """Return the repetitions among ``members``, the compilations that one line of the user caused: the
-    function had been compiled before for the same user's lines on the stack (or for the same innermost line
-    and equal work), and does no other work now. Left out are those for lines that run only once, unless only
-    an object was created again. Empty if compilations for arguments of another structure take at least as
-    many seconds."""
+    """Return the repeated ones of ``members``, the compilations that one line of the user caused.
+
+    A compilation is repeated if JAX had compiled the same function for the same user's lines on the stack. It
+    does not count if the lines run only once and no object was created again, or if it is an operation that
+    does other work now. A compilation for other lines on the stack counts if ``_only_created_again``. Empty
+    if compilations for arguments of another tree structure take at least as many seconds as the repeated
+    ones."""
     # For lines that run only once, a library compiles one function for several inputs. A line whose arguments
     # mostly have another structure, such as the parameters of another model, does something else each time.
     # ``met``: the costs of the programs compiled so far, by function and user's lines.
@@ -140,14 +144,14 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 
 def _gets_another_structure(run: Run, c: Compilation) -> bool:
     """Return whether ``c`` was compiled for a new function object or static object, with arguments whose tree
-    structure differs from that of the earlier call."""
+    structure differs from that of the earlier call with which ``c`` is compared."""
     kinds = [cause.kind for cause in causes.of(run, c)]
     return kinds[0] in causes.CREATED_AGAIN and "tree" in kinds
 
 
 def _innermost(c: Compilation) -> tuple[object, ...]:
-    """Return a value that is equal for two calls of one function by one line (``c`` is a call), even if
-    different lines led to that line."""
+    """Return a key for call ``c``: its process, function, kind of call, line and column. Calls of one
+    function from one line have equal keys, even if different lines led to this line."""
     site, column = c.site, c.missed.column if c.missed is not None else None
     return (c.process.id, c.function.id, c.entry, column, site and site.place)
 
@@ -159,8 +163,8 @@ def _only_created_again(
     elsewhere: dict[tuple[object, ...], list[dict[str, float]]],
 ) -> bool:
     """Return whether ``c`` was compiled only because an object that its line passes to a library's function
-    was created again: an earlier program of the same function and line did the same work, and no shape
-    changed.
+    was created again: an earlier program for the same function and line had equal costs, and no shape
+    changed. False if costs are unknown.
 
     Args:
       work: the costs of the program of ``c`` (XLA's cost analysis: flops, bytes, ...).
@@ -173,8 +177,8 @@ def _only_created_again(
 
 
 def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:
-    """Return whether the program of ``c`` has other costs than all earlier programs of the same lines,
-    although its function or a static object was created again and no shape changed. False if costs are
+    """Return whether ``c`` was compiled for a new function object or static object, without a change of
+    shape, and its program has other costs than each earlier program for the same lines. False if costs are
     unknown. ``work`` and ``earlier`` have the costs of these programs (XLA's cost analysis: flops, bytes,
     ...)."""
     # Equal costs mean equal work: different constants could be arguments.
@@ -185,10 +189,10 @@ def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: li
 
 
 def ran_once(run: Run, c: Compilation) -> bool:
-    """Return whether the user's lines that led to ``c`` run only once in the program: the outermost line is
-    at the top level of a module, no line is in a loop, in a recursive function or in a task of an event loop,
-    and none passes the next function to another one, such as ``map``. False if the lines or their source are
-    unknown."""
+    """Return whether the line ``line_of(c)`` and the lines that led to it run only once in the program: the
+    outermost line is at the top level of a module, no line is in a loop, in a recursive function or in a task
+    of an event loop, and no line passes the function of the next line to another function, such as ``map``.
+    False if the lines or their source are unknown."""
     if c.missed is None or c.site is None:
         return False
     lines = c.lines[c.missed.into_library or 0 :]
@@ -210,9 +214,9 @@ def ran_once(run: Run, c: Compilation) -> bool:
 
 
 def repeated_by_library(run: Run, p: Payer) -> bool:
-    """Return whether the library that the user's line of ``p`` calls compiles its own functions again and
-    again within one call: all their compilations have the same user's lines on the stack, which run only
-    once."""
+    """Return whether a library compiled its own functions again and again within one call by the line of
+    ``p``: all compilations of the functions in ``p.again`` have the same user's lines on the stack, and these
+    lines run only once."""
     functions = {c.function.id for c in p.again}
     calls = [c for c in p.compilations if c.function.id in functions]
     ways = {tuple(f.place for f in c.lines) for c in calls}
@@ -220,7 +224,8 @@ def repeated_by_library(run: Run, p: Payer) -> bool:
 
 
 def total_seconds(run: Run) -> float:
-    """Return the seconds that all compilations of the run took, without traces inside other traces."""
+    """Return the seconds of tracing, lowering and compiling in the whole run, summed over all processes,
+    without traces inside other traces."""
     # The outer trace includes the time of a nested one.
     return sum(c.seconds for c in run.compilations.values() if c.entry != "nested")
 
@@ -232,14 +237,15 @@ def recompiled_outside(run: Run) -> list[Compilation]:
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one iteration of a loop runs.
+    """What one iteration of a loop in the user's code runs.
 
     Attributes:
       loop: the first line of the loop.
       last: the number of the loop's last line.
       programs: the least number of jitted programs that each iteration runs: the user's jitted functions that
-        it calls. Functions that are called at the same place count once. Programs that a transform such as
-        grad makes of such a function are not counted.
+        it calls. Functions that are called at the same place count once, and so does a function that is
+        called at several places. Programs that a transform such as grad makes of such a function are not
+        counted.
       operations: the least number of operations outside jit that each iteration runs. Operations that JAX had
         compiled before the loop are not counted.
       lines: up to MOST_LINES lines of ``loop``'s file that lead to most of these operations.
@@ -253,9 +259,9 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def steps(run: Run) -> list[Step]:
-    """Return what each iteration of the program's loops runs, for at most MOST_LOOPS loops that call a
-    function of the user and run at least FEWEST_OPERATIONS operations outside jit. Those with the longest
-    compilations come first."""
+    """Return what each iteration of the program's loops runs, for at most MOST_LOOPS (3) loops that call a
+    jitted function of the user and run at least FEWEST_OPERATIONS (3) operations outside jit. Calls that only
+    some iterations reach are left out. The loop whose functions took longest to compile comes first."""
     text = sources.of(run)
     costs: Counter[tuple[str, int, int]] = Counter()
     called: dict[tuple[str, int, int], dict[tuple[int, int | None], set[str]]] = {}  # functions by place
@@ -281,8 +287,9 @@ def steps(run: Run) -> list[Step]:
 
 def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[object, ...], int]:
     """Return the operations outside jit that each iteration of the loop on the lines ``first`` to ``last`` of
-    ``file`` runs: {(operation, place that applies it): line of ``file`` that leads to this place}. Operations
-    that were compiled before, and elsewhere than in the loop and the functions that it calls, are missing."""
+    ``file`` runs: {(operation, place that applies it): line of ``file`` that leads to this place}. Jitted
+    functions of JAX count as operations. Missing are operations that only some iterations reach, and
+    operations that JAX first compiled outside the loop and the functions that the loop calls."""
     source = sources.of(run)(file)
     inside = [(first, last), *functions_called(source, first, last)]
     found = dict[tuple[object, ...], int]()
@@ -325,8 +332,9 @@ class Unadvised(msgspec.Struct, frozen=True):
 
 
 def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
-    """Return the compilations that none of ``findings`` (problems that rules found in the run) is
-    about, by line, the most expensive line first."""
+    """Return the compilations that none of ``findings`` (problems that rules found in the run) is about, by
+    line, the most expensive line first. Of a user's function with a finding, only the recompiles are left
+    out, unless the finding is about all its compilations."""
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
     unrolled = set[str]()  # functions and programs with a finding about all their compilations
@@ -368,7 +376,7 @@ def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
 def _of_function(run: Run, f: Function, *, advised: bool) -> Iterator[Unadvised]:
     """Yield the compilations of the user's function ``f``, without traces inside other traces, one entry for
     each line that called it. With ``advised``, the recompiles of ``f`` are left out: a finding (a problem
-    that a rule found) is about them."""
+    that a rule found) is about these."""
     again = {c.id: c.seconds for c in recompilations(f, run)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
     for c in f.compilations:
@@ -385,7 +393,8 @@ def _place(line: Frame | None) -> tuple[str, int] | None:
 
 def sizes_change(run: Run, p: Payer) -> bool:
     """Return whether the operations that the line of ``p`` runs were probably compiled again because array
-    sizes changed: most of them were compiled first for one size, and only then for another."""
+    sizes changed: most of them were compiled first for one size, and only then for another. False if the
+    sizes halve again and again, as in a recursion."""
     # Several sizes alone do not prove it, because one call can have arrays of several sizes.
     if not any(causes.reason(run, c).kind in SHAPES for c in p.again):
         return False
@@ -407,16 +416,16 @@ def sizes_change(run: Run, p: Payer) -> bool:
 
 def _halves(sizes: Sequence[int]) -> bool:
     """Return whether ``sizes``, in the order of their first compilations, become half as large again and
-    again: at least LEAST_HALVES times, and in at least half of all changes. Then they are those of a
-    recursion within one call, such as a wavelet transform or ``jax.lax.associative_scan``."""
+    again: at least LEAST_HALVES times, and in at least half of all changes. Such sizes come from a recursion
+    within one call, such as a wavelet transform or ``jax.lax.associative_scan``."""
     halved = sum(abs(2 * b - a) <= 1 for a, b in itertools.pairwise(sizes))
     return bool(halved >= LEAST_HALVES and 2 * halved >= len(sizes) - 1)
 
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
-    """Return whether at least half of the operations were compiled for both of two sizes, and all these for
-    one size before any for the other. ``a`` and ``b`` are {operation: time of its first compilation} for one
-    size each."""
+    """Return whether at least half of the operations in ``a`` and ``b`` are in both, and all operations in
+    both were compiled for one size before any of them for the other size. ``a`` and ``b`` are {operation:
+    time of its first compilation}, for one size each."""
     both = a.keys() & b.keys()
     if 2 * len(both) < len(a.keys() | b.keys()):
         return False
@@ -438,7 +447,7 @@ def call_lines(run: Run) -> set[tuple[str, int]]:
 
 def resized_lines(run: Run) -> dict[tuple[str, int], list[Compilation]]:
     """Return {(file, line): recompiles} for the lines that called a function of the user with arrays of
-    another shape, so that JAX compiled it again."""
+    another shape, so that JAX compiled the function again."""
     found = dict[tuple[str, int], list[Compilation]]()
     for f in run.functions.values():
         for c in recompilations(f, run) if f.user else ():

@@ -1,7 +1,7 @@
 """Predict that a function will recompile when its own result is passed to it as an argument.
 
 Example: ``state = step(state)``, if the returned state has another sharding, dtype or weak type than the
-argument had. After a compilation, its results are compared with its arguments. Later calls confirm or
+argument. After a compilation, the results of the call are compared with its arguments. Later calls confirm or
 withdraw a prediction.
 """
 
@@ -31,7 +31,8 @@ PENDING, CONFIRMED, WITHDRAWN = "pending", "confirmed", "withdrawn"
 
 
 class Prediction(msgspec.Struct, frozen=True):
-    """A predicted recompile: it happens if a result of a call is passed to the same function as an argument.
+    """A prediction: the function of the call ``after`` will recompile if a result of this call is passed to
+    the function as an argument.
 
     Attributes:
       after: the call that returned the result.
@@ -64,8 +65,9 @@ def predictions(run: Run) -> list[Prediction]:
 
 
 def of(run: Run, c: Compilation) -> list[Prediction]:
-    """Return the predicted recompiles after call ``c``. Empty if there are none, if the results of ``c`` are
-    unknown, or if ``c`` is no ordinary call or compiled nothing."""
+    """Return the recompiles that are predicted after call ``c``: one for each argument that may get a result
+    of ``c`` in the next call. Left out are arguments for which the function is already compiled. Empty also
+    if ``c`` is no ordinary call or compiled nothing, or if its results are unknown."""
     if c.entry != "call" or not c.reached_phases or c.missed is None:
         return []
     results = results_of(run, c)
@@ -89,11 +91,12 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], object] | None = None) -> bool:
     """Return whether the arrays at or below the argument path ``path`` whose sharding in ``c`` is new are
     results of the earlier call with which ``c`` is compared, as in ``state = f(state)``. False if no sharding
-    is new, or if such an array is known to come from a line other than those of the two calls.
+    is new, if one of these arrays differs from the result in sharding, or if one is known to come from a line
+    other than those of the two calls.
 
     Args:
-      of: a function that returns another property of a leaf (an array) to compare, such as its dtype, or None
-        if it is unknown. If ``of`` itself is None, the sharding is compared.
+      of: returns a property of an argument leaf (an array) that is compared instead of the sharding, such as
+        the dtype; the property is None if it is unknown. If ``of`` itself is None, the sharding is compared.
     """
     of = of or _placed
     comparison = causes.compared(run, c)
@@ -121,12 +124,14 @@ def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], obj
 
 
 def _placed(leaf: LeafFacts) -> tuple[object, ...] | None:
+    """Return a value that is equal for equal shardings (``placed``). None if the sharding of ``leaf`` is
+    unknown."""
     return placed(leaf.sharding) if leaf.sharding is not None else None
 
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:
     """Return why a call with the cache key ``expected`` will recompile after a compilation for the key
-    ``now``. Empty if it would miss only the C++ fast path: nothing is compiled then."""
+    ``now``. Empty if the call would miss only the C++ fast path, because JAX then compiles nothing."""
     moved = distance(now, expected)
     level = next((name for name, n in moved.items() if n), FAST_PATH)
     if level == FAST_PATH:
@@ -141,8 +146,9 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
 
 
 def results_of(run: Run, c: Compilation) -> Results:
-    """Return the leaves of the result of ``c`` with types and shardings. The result is empty if they are
-    unknown. If ``c`` used the trace of an earlier call, the types are those of that call."""
+    """Return the leaves of the value that call ``c`` returned, with shapes, dtypes and shardings; no leaves
+    if ``c`` compiled nothing, or if they are unknown. If ``c`` used the trace of an earlier call, shapes and
+    dtypes are those of that call."""
     traced, compiled = c.traced, c.compiled
     if compiled is None:
         return NO_RESULTS
@@ -170,7 +176,8 @@ def results_of(run: Run, c: Compilation) -> Results:
 
 
 def _results(traced: Traced, compiled: Compiled) -> Results:
-    """Return the leaves of the result of a call: types from ``traced``, shardings from ``compiled``."""
+    """Return the leaves of the result of a call: shapes and dtypes from ``traced``, shardings from
+    ``compiled``. A sharding is None if it is unknown."""
     indices, table = compiled.out_sharding_of, compiled.out_shardings
     out = traced.out or []
     if len(indices) != len(out):
@@ -207,8 +214,9 @@ def _status(run: Run, c: Compilation, facts: Facts, fed: Fed) -> tuple[str | Non
     """Return (status, call) of the prediction that the next call after ``c`` recompiles, because a result of
     ``c`` is passed to it as an argument.
 
-    CONFIRMED: it did; ``call`` is this call (otherwise None). WITHDRAWN: it did not recompile for this
-    reason. PENDING: not known yet. None: the program ended before this was known.
+    CONFIRMED: the next call got the result and recompiled; ``call`` is this call (otherwise None). WITHDRAWN:
+    the next call got something else, or did not recompile. PENDING: no next call is known yet. None: the
+    program ended without a known next call.
 
     Args:
       facts: the flattened key of ``c``.
@@ -246,9 +254,9 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
 
 
 def _as_expected(actual: LeafFacts | None, before: LeafFacts, expected: LeafFacts) -> bool | None:
-    """Return whether a leaf of a later call has the predicted shape, dtype and weak type, and the predicted
-    sharding, committedness and memory kind where the prediction says that these change. None if one of the
-    latter was not recorded.
+    """Return whether a leaf of a later call has the predicted shape, dtype and weak type. Of sharding,
+    committedness and memory kind, only those that are predicted to change must be as predicted, too. None if
+    one of these was not recorded.
 
     Args:
       actual: the leaf in the later call; None: that call has no such leaf.
@@ -270,6 +278,7 @@ def _as_expected(actual: LeafFacts | None, before: LeafFacts, expected: LeafFact
 
 
 def _placement(leaf: LeafFacts, name: str) -> object:
+    """Return the field ``name`` of ``leaf`` in a form to compare: equal shardings give equal values."""
     value: object = getattr(leaf, name)
     return placed(value) if isinstance(value, Sharding) else value
 

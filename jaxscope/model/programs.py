@@ -59,8 +59,8 @@ class Reader:
         return self._read[key]
 
     def instructions(self, p: Program) -> Mapping[str, Located]:
-        """Return {name of an HLO instruction of ``p``: its user's line and opcode}. GPU kernels have entries,
-        too (``kernel_key``). Empty if the HLO text was not recorded or is unreadable."""
+        """Return {name of an HLO instruction of ``p``: opcode and user's line}. GPU kernels have entries, too
+        (see ``instruction_lines.kernel_key``). Empty if the HLO text was not recorded or is unreadable."""
         text = _text(self._directory, p.texts.get("hlo"))
         try:
             return {} if text is None else instruction_lines.of(text)
@@ -75,12 +75,12 @@ def read_texts(
     around: Around,
     unreadable: set[str] | None = None,
 ) -> Texts:
-    """Return the analyzed texts of a program, from the cache if it has them.
+    """Return the analyzed texts of a program, from the cache in the run directory if it has them.
 
     The names of files that are missing or damaged are added to ``unreadable``; the result is then not cached.
 
     Args:
-      hlo, stablehlo: names of files in the run directory; None: not recorded.
+      hlo, stablehlo: names of the files with the texts in the run directory; None: not recorded.
       around: facts from the recording that the analysis needs.
     """
     name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[:32]
@@ -109,7 +109,8 @@ def read_texts(
 
 def _packed(texts: Texts) -> Iterator[bytes]:
     """Yield the parts of the cache file for ``texts``: the number of pieces, then each piece after its
-    length. The first piece has all but the list of fusions, each other piece up to PIECE fusions."""
+    length, both numbers in 8 bytes. The first piece has all but the list of fusions, each other piece up to
+    PIECE fusions."""
     # Python runs no other thread while msgspec decodes a piece. As one piece, the 460,000 fusions of a text
     # of 100 MB would block the terminal view for half a second.
     fusions: list[Fusion] = []
@@ -183,8 +184,9 @@ def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
 
 
 def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
-    """Return the mesh of the call ``c`` as (axis, size) pairs: ``[("data", 4), ("model", 2)]``. It is the
-    mesh of most shardings of the arguments, or else of the results. None if none of these has a mesh."""
+    """Return the mesh of the call ``c`` as (axis, size) pairs: ``[("data", 4), ("model", 2)]``. Of several
+    meshes, return the one that most of the arguments' different shardings have. If the arguments have no
+    mesh, the results are used in this way. None if the results have no mesh either."""
     tables = [c.key.shardings if c.key is not None else [], c.compiled.out_shardings if c.compiled else []]
     for table in tables:
         meshes = [tuple((axis, size) for axis, size, _ in s.mesh) for s in table if s.mesh]

@@ -27,7 +27,8 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.counters import Counted
 from jaxscope.schema.keys import Device, Frame, Key, Memory
 
-# JAX waits at the end of a program until all ranks have reached it. A rank that waited longer left early.
+# JAX waits at the end of a program until all ranks have reached their ends. A rank that waited longer than
+# this number of nanoseconds (10 s) left early.
 LEFT_EARLY_NS = 10_000_000_000
 _AHEAD = "aot"
 _TRACED, _LOWERED, _COMPILED = 1, 2, 4
@@ -85,7 +86,7 @@ class Rank(msgspec.Struct, eq=False):
       began_ns, last_ns: when the recording began, and when the rank was last known to be alive.
       left_ns: when the rank's program ended or was killed; None: the program still runs, or this is unknown.
       left: whether the program came to its end by itself, and the process was still alive more than
-        LEFT_EARLY_NS nanoseconds after that.
+        LEFT_EARLY_NS nanoseconds (10 s) after that end.
       code: the exit code, negative for a signal; None: unknown.
       cut: whether a signal ended the process before its program came to its end.
       died, died_at: class and line of the uncaught exception; None: there was none, or unknown.
@@ -96,8 +97,8 @@ class Rank(msgspec.Struct, eq=False):
         temporaries; None: unknown.
       compiled: number of compilations.
       slowest: (user's line, name of the function, seconds) of the slowest compilation; None: there is none.
-      look: the event about the line at which the main thread is. None: there is none, or the main process
-        recorded something else after it.
+      look: the event that names the line at which the main thread is. None: there is no such event, or the
+        main process recorded another event after it.
       phase: (trace, lower or compile; user's line; when it began) of the phase that is in progress, or was
         when the process was killed; None: there is none.
     """
@@ -129,8 +130,8 @@ class Rank(msgspec.Struct, eq=False):
         return self.trace_seconds + self.lower_seconds + self.compile_seconds
 
 
-# The fields of events that are decoded, for types of events of which not all fields are needed. Of types that
-# are neither here nor in _WHOLE, only the fields of all events are decoded. msgspec skips the rest of a line.
+# The fields that are decoded, by type of event. All fields of the types in _WHOLE are decoded. Of all other
+# types, only the fields that every event has (time, pid, ...) are decoded. msgspec skips the other fields.
 _PARTS: dict[type, tuple[str, ...]] = {
     ev.BackendSeen: ("devices", "process_count"),
     ev.Missed: ("call", "function", "entry", "site", "key", "step"),
@@ -174,7 +175,8 @@ _decoder: reader.Decoder = msgspec.json.Decoder(functools.reduce(operator.or_, _
 
 
 class _Call(msgspec.Struct, eq=False):
-    """A call that missed JAX's C++ fast path, with only those fields of Compilation that are needed here."""
+    """A call that missed JAX's C++ fast path: only those fields of ``records.Compilation`` that are needed to
+    compare ranks (processes of a job)."""
 
     call: int
     t_ns: int
@@ -204,8 +206,8 @@ class _Call(msgspec.Struct, eq=False):
 
 
 class Known:
-    """A cache of decoded values by their JSON text. Many events and ranks have equal texts, and each text is
-    decoded only once."""
+    """A cache of values that were decoded from JSON text. Many events and ranks (processes of a job) have
+    equal texts, and each different text is decoded only once."""
 
     def __init__(self) -> None:
         self._keys: dict[bytes, Key | None] = {}
@@ -229,8 +231,8 @@ class Known:
         return self._devices[data]
 
     def frame(self, frame: Frame | None) -> Frame | None:
-        """Return the first object ``Frame`` (source line) that was equal to ``frame``, to save memory. None
-        if ``frame`` is None."""
+        """Return the ``Frame`` object (source line) to keep for ``frame``: the first equal one that was
+        passed. So equal lines take memory only once. None if ``frame`` is None."""
         return frame if frame is None else self._frames.setdefault(frame, frame)
 
 
@@ -243,8 +245,8 @@ def _decoded(data: bytes, kind: Any) -> Any:
 
 
 class _Process:
-    """What one process of a rank did so far: only what is needed to compare ranks (processes of a job). Each
-    process writes one log."""
+    """One recorded process of a rank (process of a job): the rank itself, or a child process that it started.
+    Only what is needed to compare ranks is kept. Each process writes one log."""
 
     def __init__(self, known: Known) -> None:
         self.id = ""  # empty until an event of the process is read
@@ -301,7 +303,7 @@ class _Process:
         return ahead
 
     def _call(self, event: Any) -> _Call:
-        """Return the call to which ``event`` belongs. It is created at its first event."""
+        """Return the call to which ``event`` belongs. The call is created at its first event."""
         c = self.calls.get(event.call)
         if c is None:
             c = self.calls[event.call] = _Call(event.call, event.t_ns)
@@ -355,9 +357,9 @@ class _Process:
         self._ended(c, event.phase, event, 0)
 
     def _ended(self, c: _Call, phase: str, event: Any, reached: int) -> None:
-        """Record the end of the phase ``phase`` (trace, lower or compile) of call ``c``, with its seconds
-        from ``event``. ``reached`` is the bit of the phase (1 traced, 2 lowered, 4 compiled), or 0 if it did
-        not succeed."""
+        """Record the end of the phase ``phase`` (trace, lower or compile) of call ``c``, with the seconds
+        from ``event``, minus those of other calls' phases inside it. ``reached`` is the bit of the phase (1
+        traced, 2 lowered, 4 compiled), or 0 if it did not succeed."""
         if c.phase == phase:
             c.phase = None
         c.reached |= reached
@@ -437,7 +439,7 @@ _COUNTED = {_PART_OF[kind] for kind in get_args(Counted)}
 
 
 class RankLog:
-    """Reads the logs of one rank (process of a job), and later their new lines.
+    """Reads the logs of one rank (process of a job). Each call of ``poll`` reads what is new in them.
 
     Args:
       known: a cache of decoded values that all ranks share.
@@ -474,8 +476,8 @@ class RankLog:
 
     @property
     def main(self) -> _Process | None:
-        """Return the process of this rank that the user started, or if it was not recorded, another one. None
-        if no process was recorded."""
+        """Return the process of this rank that the user started, or if it was not recorded, the first of its
+        child processes. None if no process was recorded."""
         return main_of([p for _, p in self.logs()], self.exited)
 
     @property
@@ -493,7 +495,7 @@ class RankLog:
 
     def _last_ns(self, how: str) -> int | None:
         """Return when the rank was last known to be alive (ns since the epoch). None if the rank has no
-        events. ``how`` is its state (see ``load.state``)."""
+        events. ``how`` is the rank's state (see ``load.state``)."""
         times = [p.last_ns for _, p in self.logs()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
@@ -561,9 +563,10 @@ class RankLog:
         return c.phase, c.site, c.phase_ns
 
     def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
-        """Yield the compilations of programs for the devices of several processes, in order of time, those in
-        progress last (of these, only programs for all devices). ``main`` is the process of the rank that the
-        user started; ``names`` finds the names of functions."""
+        """Yield the compilations of programs for the devices of several processes, in order of time.
+        Compilations in progress come last, and only if the program is for all devices: other devices are
+        unknown until the end. ``main`` is the process of the rank that the user started; ``names`` finds the
+        names of functions."""
         if main.process_of is None:
             return
         of_devices = functools.partial(_processes, process_of=main.process_of)
@@ -665,8 +668,9 @@ class _Names:
 
 
 def _number(processes: Sequence[_Process]) -> None:
-    """Give each call in ``processes``, all processes of one rank, that ran a phase (trace, lower, compile) or
-    tried to, its number among those of its function, in order of time: 2 for ``step#2``."""
+    """Set ``number`` of each call in ``processes`` (all processes of one rank) that ran a phase (trace,
+    lower, compile) or tried to: 2 for ``step#2``. The calls of a function are counted from 1, in order of
+    time."""
     every = [(p.pid, c) for p in processes for c in p.calls.values()]
     if len(processes) > 1:
         every.sort(key=lambda each: (each[1].t_ns, each[0], each[1].call))
@@ -678,11 +682,11 @@ def _number(processes: Sequence[_Process]) -> None:
 
 @functools.lru_cache(1024)
 def _processes(devices: str | None, process_of: tuple[tuple[int, int], ...]) -> frozenset[int]:
-    """Return JAX's indices of the processes to which ``devices`` belong. The result is cached, so that ranks
-    with the same devices share one set. A device that is not in ``process_of`` counts for process 0.
+    """Return JAX's indices of the processes to which ``devices`` belong. Ranks with the same devices get the
+    same set object. A device that is not in ``process_of`` counts for process 0.
 
     Args:
-      devices: ids of devices as ranges: ``0-3,8``; None: all devices. Unreadable: the result is empty.
+      devices: ids of devices as ranges: ``0-3,8``; None: all devices. If unreadable, the result is empty.
       process_of: (id of a device, index of its process) for all devices.
     """
     known = dict(process_of)
@@ -691,8 +695,8 @@ def _processes(devices: str | None, process_of: tuple[tuple[int, int], ...]) -> 
 
 
 def _shapes(key: Key | None) -> str:
-    """Return the dtypes and shapes of the arguments in the cache key ``key`` as text; empty if ``key`` is
-    None (unknown)."""
+    """Return the dtypes and shapes of the arguments in the cache key ``key`` as text:
+    ``float32(2, 3), int32()``. Empty if ``key`` is None (unknown)."""
     return "" if key is None else ", ".join(f"{a.dtype}{a.shape}" for a in key.arguments)
 
 

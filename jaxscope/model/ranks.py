@@ -116,14 +116,14 @@ class Job:
 
     @property
     def missing(self) -> list[int]:
-        """Return the numbers of the ranks that recorded nothing; empty if ``size`` is None."""
+        """Return the numbers from 0 to ``size`` - 1 that no recorded rank has; empty if ``size`` is None."""
         have = {r.number for r in self.ranks}
         return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
 
     def groups(self) -> list[list[Rank]]:
-        """Return groups of ranks (processes of the job) that compiled equal programs. Only programs that run
-        on several processes count, and the order of those that calls of the main thread compiled. The largest
-        group comes first; of several, the one with the lowest rank."""
+        """Return the ranks (processes of the job) in groups. All ranks of a group compiled equal programs,
+        and for calls of the main thread also in the same order. Only programs that run on several processes
+        are compared. The largest group comes first; of equally large groups, the one with the lowest rank."""
         if self._groups is None:
             found: dict[object, list[Rank]] = {}
             for rank in self.ranks:
@@ -149,7 +149,7 @@ class Job:
     def _of(self, rank: Rank, processes: frozenset[int], *, ordered: bool) -> list[Seen]:
         """Return the compilations of ``rank`` (a process of the job) whose programs run on exactly
         ``processes``. With ``ordered``, only those of programs that the main thread called; otherwise only
-        the others."""
+        those of the other programs."""
         return [
             s
             for s in rank.seen
@@ -202,10 +202,10 @@ class Job:
         """Return how certain the difference ``d`` is: True (certain), False (likely) or None (no difference
         yet).
 
-        It is certain if both the differing ranks and the majority compiled a program at the position. If only
-        one side did, it is certain if a rank of the other side has the exit code 0 or has waited long after
-        its end (``Rank.left``), and likely if one was alive WAITED_NS nanoseconds after the program was
-        compiled."""
+        ``d`` is certain if both the differing ranks and the majority compiled a program at the position. If
+        only one side compiled a program there, ``d`` is certain if a rank of the other side has the exit code
+        0 or has waited long after its end (``Rank.left``), and likely if such a rank was alive WAITED_NS
+        nanoseconds after the program was compiled."""
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
         if (d.here is not None and d.there is not None) or any(r.code == 0 or r.left for r in behind):
             return True
@@ -215,7 +215,8 @@ class Job:
 
     def agreed(self) -> dict[str, list[int]]:
         """Return the calls that may run under ``--stop-on-divergence``: {name of a rank's directory: numbers
-        of calls, ascending, at most the latest AGREED}.
+        of calls, ascending, at most the latest AGREED (64)}. With this option, a program waits until all
+        ranks have compiled it.
 
         A program may run when all ranks on whose devices it runs have compiled it, and if the main thread
         called it, at the same position."""
@@ -238,9 +239,10 @@ class Job:
     def went_past(self, d: Divergence) -> bool:
         """Return whether the difference ``d`` is certain while the job still runs, so that it is reported.
 
-        It is certain if both the differing ranks and the majority compiled a program at the position. If only
-        one side did, it is certain if a rank of the other side has ended its program without an error, or is
-        more than one step beyond the step in which the program was compiled."""
+        ``d`` is certain if both the differing ranks and the majority compiled a program at the position. If
+        only one side compiled a program there, ``d`` is certain if a rank of the other side has ended its
+        program without an error, or is more than one step beyond the step in which the program was
+        compiled."""
         if d.here is not None and d.there is not None:
             return True
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
@@ -323,9 +325,10 @@ class Job:
             yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
 
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
-        """Return the first rank that failed with an exit code of its own, or that ended its program while
-        most others continued for ``early_ns`` nanoseconds. A rank that alone was killed by a signal comes
-        before these, unless another ended before it. None if there is no such rank, or only one rank in all.
+        """Return the rank that ended first by itself: a rank with a nonzero exit code that no other rank has,
+        or one after whose end most others continued for ``early_ns`` nanoseconds. If a signal killed only one
+        rank, and no other rank ended before it, return that rank. None if there is no such rank, or only one
+        rank in all.
 
         If jaxscope ended the job (``--stop-on-divergence``), only ranks that raised an error count."""
         if len(self.ranks) < 2:
@@ -334,7 +337,8 @@ class Job:
         ends = sorted(e for r in self.ranks if (e := r.left_ns or r.last_ns) is not None)
 
         def left_others(rank: Rank) -> bool:
-            """Return whether ``rank`` failed with an exit code of its own, or ended long before most."""
+            """Return whether ``rank`` failed with an exit code that no other rank has, or ended more than
+            ``early_ns`` before most others."""
             if rank.code not in (0, None) and codes[rank.code] == 1:
                 return True
             late = len(ends) - bisect.bisect_right(ends, (rank.left_ns or 0) + early_ns)
@@ -352,15 +356,15 @@ class Job:
 
 def _left_before(rank: Rank, killed: Rank) -> bool:
     """Return whether the process ``rank`` of a job ended before the process ``killed`` was killed. False if
-    ``rank`` raised an exception at nearly the same time: the kill caused it."""
+    ``rank`` raised an exception at nearly the same time: the kill caused the exception."""
     # The time of the kill is recorded up to RECORDED_NS late.
     late = RECORDED_NS if rank.died is not None else 0
     return (rank.left_ns or 0) < (killed.left_ns or 0) - late
 
 
 def schedule(text: str | None) -> tuple[str, ...] | None:
-    """Return the collectives of a compiled HLO text in their order, each as text without the names of values.
-    None if ``text`` is None."""
+    """Return the collectives of a compiled HLO text in their order, each as the text from the opcode on, with
+    ``%`` for each name: ``all-reduce%), replica_groups={{0,1}}, to_apply=%``. None if ``text`` is None."""
     if text is None:
         return None
     found = []
@@ -442,8 +446,8 @@ def _numbered(whole: RunDir, ranks: Sequence[tuple[int | None, Rank]]) -> Job:
     """
     launched = [places.number(rank.directory) for _, rank in ranks]
     indices = [index for index, _ in ranks]
-    # JAX's index is the one in its messages; of several jobs in one launch only the launcher's numbers
-    # differ.
+    # JAX's messages name JAX's index. If one launch starts several jobs, only the launcher's numbers are
+    # unique.
     by_index = None not in indices and len(set(indices)) == len(indices)
     numbers = (
         indices if by_index else [n if n is not None else len(ranks) + i for i, n in enumerate(launched)]
@@ -479,8 +483,10 @@ class Following:
         return self._tail.run
 
     def poll(self) -> Job:
-        """Read what the ranks have recorded since the last call, and return the job as recorded now. It is
-        the same object as before, unless a rank was added, compiled anything or got another number."""
+        """Read what the ranks have recorded since the last call, and return the job as recorded now. The
+        ``Job`` object is the same as before, unless a rank was added, compiled anything or got another index;
+        the ranks in it are updated. Of more than FEW (16) ranks, one whose log has not grown is read only at
+        every tenth call."""
         self._polls += 1
         places = self._places()
         changed = self._job is None or len(places) != len(self._job.ranks)
@@ -565,8 +571,8 @@ class _Shared:
 
 def numbers(ranks: Iterable[Rank], all_ranks: Sequence[Rank] = ()) -> str:
     """Return the numbers of ``ranks`` (processes of a job) as text: ``0-3, 7``. ``all_ranks`` are all ranks
-    of the job. If only few of them are missing between the lowest and the highest of ``ranks``, the missing
-    ones are named: ``0-63 but 37``."""
+    of the job. If only few are missing between the lowest and the highest of ``ranks`` (at most a quarter as
+    many as ``ranks``), the missing ones are named: ``0-63 but 37``."""
     these = sorted(r.number for r in ranks)
     low, high = (these[0], these[-1]) if these else (0, 0)
     out = sorted({r.number for r in all_ranks if low < r.number < high} - set(these))

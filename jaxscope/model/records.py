@@ -101,7 +101,7 @@ class Process(msgspec.Struct, eq=False):
         (direction, kind, file, line).
       rounded: the conversions of host arrays to a smaller dtype that made different numbers equal, or changed
         them; at most one for each line and argument.
-      first_seconds: seconds of the first transfer of each line, if known, by the same key.
+      first_seconds: seconds of the first transfer of each line, if known, by the keys of ``transfers``.
     """
 
     id: str
@@ -192,18 +192,21 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def site(self) -> Frame | None:
+        """Return the user's line that made the call, or if no line of the user is on the stack, a line of an
+        installed package. None if unknown."""
         return self.missed.site if self.missed else None
 
     @property
     def lines(self) -> list[Frame]:
-        """Return the user's lines on the stack of the call, the line that made the call first. Empty if none
-        were recorded."""
+        """Return the user's lines on the stack of the call, innermost (``site``) first. Empty if none were
+        recorded."""
         frames = [self.missed.site, *self.missed.stack] if self.missed is not None else []
         return [at for at in frames if at is not None]
 
     def made_at(self, path: str) -> Frame | None:
         """Return the user's line that created the array passed as argument ``path``. None if the line is
-        unknown, or if the argument is not a jax.Array."""
+        unknown, if the argument is not a jax.Array, or if the call is no ordinary call of a user's
+        function."""
         if self.missed is None or self.key is None:
             return None
         lines = self.missed.made
@@ -214,11 +217,14 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def step(self) -> int | None:
+        """Return the training step of the call as recorded. None if steps were not counted (``model.steps``
+        has more)."""
         return self.missed.step if self.missed else None
 
     def ended_phases(self) -> Iterator[tuple[str, int, float]]:
         """Yield (phase, end in ns since the epoch, seconds) of each phase that has ended or failed, if its
-        seconds are known, positive and not absurdly many. They include phases of other calls inside it."""
+        seconds are known, positive and below MOST_SECONDS (more is a damaged number). The seconds include
+        phases of other calls that ran inside the phase."""
         for phase, event in (("trace", self.traced), ("lower", self.lowered), ("compile", self.compiled)):
             failed = self.failed if self.failed is not None and self.failed.phase == phase else None
             ended = event or failed
@@ -249,6 +255,7 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def persistent_hit(self) -> bool:
+        """Return whether the program was loaded from JAX's persistent compilation cache."""
         return self.compiled is not None and self.compiled.persistent_cache == "hit"
 
     @property
@@ -331,6 +338,7 @@ class Function(msgspec.Struct, eq=False):
 
     @property
     def name(self) -> str:
+        """Return the qualified name of the function; if it is unknown, the plain name or the id."""
         return self.seen.qualname or self.seen.name or self.id
 
     @property
@@ -410,7 +418,7 @@ class StaleCapture(msgspec.Struct, eq=False):
     @property
     def after(self) -> Words | None:
         """Return the new value for a message: ``2.0``, or ``another list`` if its text is the same as that of
-        the old value."""
+        the old value. None if the new value is unknown."""
         after = self.changed.after
         same_text = after is not None and after == self.changed.before
         return message("another-value", value=after) if same_text else after
@@ -439,7 +447,7 @@ class Program(msgspec.Struct, eq=False):
     """A program that was lowered, and mostly compiled, perhaps several times.
 
     The attributes after ``compilations`` are only for programs for a target (a machine given by
-    ``--target``). These are in ``Run.retargeted``.
+    ``--target``). Such programs are in ``Run.retargeted``.
 
     Attributes:
       id: the id in its events; for a program for a target that was skipped, the call and the target.
@@ -516,8 +524,8 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def called(self) -> bool:
-        """Return whether a call that was not ahead of time (``.lower()``) lowered or compiled the program. If
-        not, it may have run all the same."""
+        """Return whether a call that was not ahead of time (``.lower()``) lowered or compiled the program. A
+        program without such a call may also run: ``f.lower(x).compile()(x)``."""
         return any(c.entry != "aot" for c in self.compilations)
 
 

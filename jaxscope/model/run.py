@@ -78,8 +78,8 @@ class Run(Fold):
 
     @property
     def program_began_ns(self) -> int | None:
-        """Return when the program began (ns since the epoch). This is before the recording began, at the
-        import of JAX. If the duration of the program is unknown, return when the recording began; None if
+        """Return when the program began (ns since the epoch). The recording began later, when the program
+        imported JAX. If the duration of the program is unknown, return when the recording began; None if
         nothing was recorded."""
         began, exited = self.began_ns, self.exited
         if began is None or exited is None or exited.seconds is None:
@@ -119,8 +119,8 @@ class Run(Fold):
 
     @property
     def recorded_seconds(self) -> float | None:
-        """Return the seconds of the program. If the recording of the main process stopped early, return the
-        seconds from its begin until then. None if unknown."""
+        """Return the seconds for which the main process was recorded: those from the begin of the recording
+        until it stopped early, or if it did not, ``seconds``. None if unknown."""
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
             return self.seconds
@@ -218,6 +218,8 @@ class Run(Fold):
 
 
 class _Started(Protocol):
+    """The fields of a process that the function ``main_of`` reads."""
+
     id: str
     pid: int
     first_ns: int
@@ -247,9 +249,11 @@ def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
 
 @cached_until_changed
 def _numbered(function: Function) -> list[tuple[int, Compilation]]:
+    """Return the result of ``Run.numbered``."""
     return list(enumerate((c for c in function.compilations if c.reached != ["fast_path"]), 1))
 
 
 @cached_until_changed
 def _numbers(function: Function) -> dict[str, int]:
+    """Return {id of a call: its number} for the calls in ``Run.numbered``."""
     return {c.id: n for n, c in _numbered(function)}

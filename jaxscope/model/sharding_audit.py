@@ -64,9 +64,9 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
 
 
 def at_stake(c: Compilation) -> bool:
-    """Return whether the requested, compiled and actual shardings of ``c`` can differ: the program runs on
-    several devices, the user requested a sharding, or an argument is on other devices than the program. False
-    if ``c`` compiled nothing."""
+    """Return whether the requested, compiled and actual shardings of ``c`` can differ. They can if the
+    program runs on several devices, the user requested a sharding, or an argument is on other devices than
+    the program. False if ``c`` compiled nothing."""
     if c.compiled is None:
         return False
     if len(devices(c) or ()) > 1 or (c.lowered is not None and c.lowered.asked):
@@ -76,7 +76,8 @@ def at_stake(c: Compilation) -> bool:
 
 
 def on_one_device(c: Compilation) -> bool:
-    """Return whether the program of ``c`` and all its arguments are on the same single device."""
+    """Return whether the program of ``c`` and all its arguments are on the same single device. False if this
+    is unknown."""
     here = devices(c)
     known = c.key is not None and here is not None and len(here) == 1
     return known and c.key is not None and all(sh.device_ids(s.devices) == here for s in c.key.shardings)
@@ -92,8 +93,8 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
     """Return ({position: argument}, {position: result}) of the StableHLO of the program of ``c``. Positions
-    are those in the caller's flat arguments and flat results. A dict is empty if these are unknown, or if the
-    program runs on one device."""
+    are those in the caller's flat arguments and flat results. A dict is empty if the positions are unknown,
+    or if the program runs on one device."""
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
         return {}, {}  # on one device there is no choice of a sharding
@@ -277,10 +278,15 @@ Aval = tuple[tuple[int, ...] | None, str | None]
 class OfArrays:
     """Finds, for live arrays, the sharding that the user requested and the sharding in the compiled program.
 
-    An array is compared with the results of the calls at the line that created it, and if that does not
-    suffice, with the arguments of the user's functions. A result or argument must have the shape and dtype of
-    the array, and no other sharding. Of several, those whose paths end most like that of the array count. A
-    sharding in which these differ is unknown."""
+    An array is compared with the results of the calls at the line that created it. If this does not give both
+    shardings, the array is compared with the arguments of the user's functions. A result or argument matches
+    if it has the shape and dtype of the array, and no other sharding. Of several matches, only those count
+    whose paths have the longest common end with the array's path. A sharding is unknown if these matches
+    disagree about it.
+
+    Args:
+      looks: snapshots (lists of the live arrays) that have the arrays.
+    """
 
     def __init__(self, run: Run, looks: Iterable[Snapshot]) -> None:
         self._results: dict[tuple[Line, Aval], list[Intent]] = {}
@@ -306,7 +312,7 @@ class OfArrays:
 
     def of(self, g: Group) -> tuple[Sharding | None, Sharding | None]:
         """Return (the sharding that the user requested, the sharding in the compiled program) for the arrays
-        of ``g``. Each is None if it is unknown. The first is also None if the user requested none."""
+        of ``g``. Each is None if it is unknown. The requested one is also None if the user requested none."""
         aval = _aval(g)
         asked, compiled = None, None
         if g.origin is not None:
@@ -352,4 +358,5 @@ class OfArrays:
 
 
 def _aval(g: Group) -> Aval:
+    """Return (shape, dtype) of the arrays of ``g``; the shape is None if it is not known in numbers."""
     return _sizes(g.shape), g.dtype

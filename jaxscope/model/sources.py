@@ -19,7 +19,7 @@ from jaxscope.schema.keys import Frame
 if TYPE_CHECKING:
     from jaxscope.model.run import Run
 
-MAX_BYTES = 4_000_000
+MAX_BYTES = 4_000_000  # a larger source file is not read
 
 
 def of(run: Run) -> Callable[[str], str | None]:
@@ -96,10 +96,10 @@ def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
 
 
 def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
-    """Return the line of ``file`` that wraps the function ``name`` for its call on the line ``site``. It is
-    certain if the wrapping expression is part of the call (``jax.jit(name)(x)``). Otherwise it is the only
-    line that wraps ``name`` in the Python function around ``site``. None if there is none or several, or if
-    the file cannot be read."""
+    """Return the line of ``file`` that wraps the function ``name`` for its call on the line ``site``. The
+    line is certain (``Maker.certain``) if the wrapping expression is part of the call (``jax.jit(name)(x)``).
+    Otherwise, return the only line that wraps ``name`` in the Python function around ``site``. None if there
+    is no such line or several, or if the file cannot be read."""
     source = _text(run, file)
     return None if source is None else _makers(source).where_called(name, site)
 

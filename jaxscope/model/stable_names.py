@@ -14,7 +14,7 @@ from pathlib import PurePath, PureWindowsPath
 from jaxscope.model.records import Function
 from jaxscope.schema import function_ids
 
-LONGEST = 300
+LONGEST = 300  # characters of a name
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 _NUMBER = re.compile(r"\d+")
 
@@ -40,8 +40,9 @@ def root(path: str) -> str:
 
 
 def order(f: Function) -> tuple[object, ...]:
-    """Return a key that sorts functions by file and line, then by their ids, then by the functions that they
-    capture. The order does not depend on which function the program calls first."""
+    """Return a key that sorts functions by file and line, then by their ids without captured functions, then
+    by the functions that they capture. The order does not depend on which function the program calls
+    first."""
     place = _with_numbers(function_ids.without_captures(f.id))
     return f.seen.file or "", f.seen.line or 0, place, _with_numbers(f.seen.captured_code)
 
@@ -79,12 +80,15 @@ class Names:
             self.by_id[f.id] = name if n == 1 else f"{name} #{n}"
 
     def _name(self, f: Function) -> str:
+        """Return the name of ``f`` without additions for functions of the same name:
+        ``train.py::step (jax.vmap)``."""
         name = f"{self.file(f.seen.file)}::{clean(f.display_name)}"
         return f"{name} ({', '.join(map(clean, f.seen.wrappers))})" if f.seen.wrappers else name
 
     def file(self, name: str | None) -> str:
         """Return a name for the file ``name`` that is the same on another machine:
-        ``/home/me/project/src/train.py`` -> ``src/train.py``; ``?`` for None."""
+        ``/home/me/project/src/train.py`` -> ``src/train.py``, ``/x/site-packages/flax/nnx.py`` ->
+        ``flax/nnx.py``, ``/tmp/q.py`` -> ``q.py``; ``?`` for None."""
         if not name:
             return "?"
         path = PurePath(name)
@@ -105,4 +109,5 @@ class Names:
         return clean(known.name if known.is_absolute() or ".." in known.parts else known.as_posix()) or "?"
 
     def function(self, f: Function | None) -> str | None:
+        """Return the name of ``f``. None if ``f`` is None or not among the functions of this object."""
         return None if f is None else self.by_id.get(f.id)

@@ -54,7 +54,8 @@ class StepSeconds(msgspec.Struct, frozen=True):
       first, last: the first and the last of the steps of which the mean is taken.
       total: number of steps that the process has counted; None: unknown.
       steps: number of steps of which the mean is taken. Steps between ``first`` and ``last`` that ran under
-        the profiler are left out. Unless ``compiling``, so are steps that compiled something.
+        the profiler are left out. Unless ``compiling`` is True, steps that compiled something are left out,
+        too.
       compiling: whether steps that compiled something are included, because there are too few others.
       seconds: mean wall time of one step.
       spent: the time of each line in one step, the largest first.
@@ -115,7 +116,7 @@ class _Window(msgspec.Struct, frozen=True):
 @cached_until_changed
 def step_seconds(run: Run) -> StepSeconds | None:
     """Return the mean time of a step of the main process, and its parts. None if steps were not counted, if
-    there were too few, or if the parts add up to more than the step.
+    there were fewer than LEAST_STEPS (3), or if the parts add up to more than the step.
 
     The mean is taken of the steps that compiled nothing, or if there are too few, of all steps but the first.
     Steps under the profiler are left out."""
@@ -170,8 +171,8 @@ def _profiler(process: Process) -> Iterator[tuple[int, int]]:
 
 
 def _phases(run: Run, process: Process) -> Iterator[_Phase]:
-    """Yield the finished traces, lowerings and compilations of ``process``, except those inside another
-    trace."""
+    """Yield the finished and failed traces, lowerings and compilations of ``process``, except those inside
+    another trace, and those of unknown length."""
     for c in run.compilations.values():
         nested = c.entry == "nested" or (c.missed is not None and c.missed.inside is not None)
         if c.process is not process or nested:
@@ -187,7 +188,7 @@ def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) 
 
     Args:
       process: the process whose steps are counted.
-      windows: the times of which the mean is taken.
+      windows: the steps of which the mean is taken.
       steps: the number of steps in ``windows`` together.
     """
     found: dict[_Place, list[tuple[transfers.Transfer, float]]] = {}
@@ -215,7 +216,7 @@ def _compiling(phases: Sequence[_Phase], windows: Sequence[_Window], steps: int)
 
     Args:
       phases: the traces, lowerings and compilations of the process.
-      windows: the times of which the mean is taken.
+      windows: the steps of which the mean is taken.
       steps: the number of steps in ``windows`` together.
     """
     found: dict[_Place, tuple[Frame | None, float]] = {}

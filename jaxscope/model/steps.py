@@ -28,7 +28,7 @@ class Steps:
     def of(self, c: Compilation) -> Step:
         """Return the number of the step (iteration of the training loop) in which ``c`` took place: an
         ``Either`` if the counts allow two numbers, None if steps were not counted. If the process of ``c``
-        counts no steps itself, it is the step of the main process at that time."""
+        counts no steps itself, return the step of the main process at the time of ``c``."""
         process, main = c.process, self._main
         counting = self._counting[process.id]
         if counting.marks or counting.calls:

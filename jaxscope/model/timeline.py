@@ -41,7 +41,8 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
 
 
 def lanes(run: Run) -> list[Lane]:
-    """Return the rows of the timeline: the user's functions, the slowest first, then all other functions."""
+    """Return the rows of the timeline: the user's functions, one row each, the slowest first, then one row
+    for all other functions. Functions without recorded calls are left out."""
     begin = run.began_ns
     opened: dict[str, list[tuple[float, float, int, int]]] = {}
     for p in run.in_progress():
@@ -71,14 +72,16 @@ def lanes(run: Run) -> list[Lane]:
 
 
 def compilations(lane: Lane) -> list[Compilation]:
-    """Return the calls in the row ``lane`` that traced, lowered or compiled, in order of time."""
+    """Return the calls in the row ``lane`` that traced, lowered or compiled, or tried to, in order of
+    time."""
     found = [c for f in lane.members for c in f.compilations if c.phase or any(c.ended_phases())]
     return sorted(found, key=lambda c: (c.t_ns, c.id))
 
 
 def extent(run: Run, c: Compilation) -> tuple[float, float] | None:
     """Return when the call ``c`` began its first phase and ended its last one, in seconds since the run
-    began. Return None if no phase is known."""
+    began. A phase in progress ends when the program was last known to be alive. Return None if no phase is
+    known."""
     if run.began_ns is None:
         return None
     ended = [(t_ns / 1e9 - spent, t_ns / 1e9) for _, t_ns, spent in c.ended_phases()]
@@ -91,8 +94,8 @@ def extent(run: Run, c: Compilation) -> tuple[float, float] | None:
 
 
 def slowest(run: Run, candidates: Sequence[Compilation]) -> Compilation | None:
-    """Return the recompile in ``candidates`` that took longest; if there is none, the compilation that did.
-    None if ``candidates`` is empty."""
+    """Return the recompile in ``candidates`` that took longest; if there is no recompile, the compilation
+    that took longest. None if ``candidates`` is empty."""
     again = [c for c in candidates if (run.number(c) or 0) > 1]
     return max(again or candidates, key=lambda c: c.seconds, default=None)
 

@@ -89,7 +89,7 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def bytes_each(self) -> float | None:
-        """Return the mean bytes of one transfer. None if unknown."""
+        """Return the mean bytes of one transfer; if ``count`` is None, ``bytes``. None if unknown."""
         if self.bytes is None or self.count is None:
             return self.bytes
         return self.bytes / self.count if self.count else None
@@ -120,7 +120,7 @@ def counted(run: Run) -> bool:
 
 
 def transfers(run: Run) -> list[Transfer]:
-    """Return all transfers (copies between host and devices) of the run. The ones that blocked the program
+    """Return all transfers (copies between host and devices) of the run. Transfers that blocked the program
     longest come first. Empty if transfers were not recorded."""
     if not counted(run):
         return []
@@ -142,8 +142,8 @@ def transfers(run: Run) -> list[Transfer]:
 
 def together(members: Sequence[Transfer]) -> Transfer:
     """Return the sum of ``members``, transfers of several kinds that one line caused in one direction and one
-    process, as one Transfer. Its kind and its text are those of the member that blocked the program
-    longest."""
+    process, as one Transfer. Its kind and its text are those of the member that blocked the program longest.
+    ``steps`` is the largest number of one member, not a sum."""
     first = max(members, key=lambda t: t.blocked_seconds or 0.0)
     if len(members) == 1:
         return first
@@ -175,10 +175,11 @@ def _known_sum(values: Iterable[_Number | None]) -> _Number | None:
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
-    """Return the user's line that called the function of ``t.source``, directly or through other functions,
-    if a report should show it: this line is in a loop, or in another file than ``t.source``. A line that
-    called it through other functions is returned only if the lines inside are in no loop. None otherwise, or
-    if the line is unknown."""
+    """Return the user's line that a report should show as the one from which the function of ``t.source`` was
+    called, directly or through other functions. This is the innermost of ``t.caller`` and ``t.above`` that is
+    in a loop; only ``t.caller`` is considered if ``t.source`` itself is in a loop. If none is in a loop,
+    return ``t.caller`` if it is in another file than ``t.source``. None otherwise, or if the caller is
+    unknown."""
     at, source, text = t.caller, t.source, sources.of(run)
     if at is None or source is None or at.place == source.place:
         return None
@@ -206,8 +207,9 @@ def by_key(process: Process) -> dict[tuple[str, str, str, int], Transfer]:
 
 
 def steps(run: Run, process: Process) -> int | None:
-    """Return the number of training steps that ``process`` has counted so far. Return None if steps were not
-    counted."""
+    """Return the number of training steps that ``process`` has counted so far: marks of ``jaxscope.step()``,
+    or else calls of the function watched with ``step=True``, or else of the watched function that was called
+    first. Return None if steps were not counted."""
     if process.step is not None:
         return process.step
     counted = [run.functions[f] for f in process.calls]  # in the order of their first calls
@@ -279,7 +281,8 @@ def _of_function(
     misses: list[Compilation],
     keyed: list[tuple[Compilation, list[_Moved]]],
 ) -> Iterator[Transfer]:
-    """Yield the transfers of arguments of ``f`` in one process and one direction.
+    """Yield the transfers of arguments of ``f`` in one process and one direction: all in one entry if the
+    bytes of each call were counted, else one entry for each different set of copied arguments.
 
     Args:
       direction: TO_DEVICE (NumPy arguments) or BETWEEN (arrays of another device).
@@ -320,7 +323,7 @@ def _argument(
     """Return the transfers of arguments of ``f`` in a ``direction`` (TO_DEVICE or BETWEEN) as one Transfer.
 
     Args:
-      moved: (copied arguments, the first call that copied them).
+      moved: (copied arguments, the first call that copied them) for each different set of copied arguments.
       count: the number of calls; None: unknown.
       total: the bytes of all these calls, or of one call if ``count`` is None.
     """
@@ -350,7 +353,7 @@ def brought(c: Compilation) -> int | None:
 
 def _moved(c: Compilation) -> list[_Moved]:
     """Return the arguments that call ``c`` copies to the device of its program, one entry for each direction.
-    The list is empty if nothing is copied, or if the program has several devices."""
+    The list is empty if nothing is copied, if the program has several devices, or if this is unknown."""
     target = devices_of_program(c)
     if target is None or len(target) != 1 or c.key is None:
         return []
@@ -366,7 +369,8 @@ def _moved(c: Compilation) -> list[_Moved]:
 
 
 def arguments_read(c: Compilation) -> list[Leaf]:
-    """Return the arguments of call ``c`` that its program reads. JAX does not copy the other arguments."""
+    """Return the arguments of call ``c`` that its program reads. JAX does not copy the other arguments. Empty
+    if the cache key of ``c`` was not recorded."""
     if c.key is None:
         return []
     if c.compiled is not None:
@@ -410,8 +414,8 @@ def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
 
 
 def size_of(leaf: Leaf) -> int | None:
-    """Return the bytes of the argument ``leaf``, computed from its shape and dtype. None if that is not
-    possible."""
+    """Return the bytes of the argument ``leaf``, computed from its shape and dtype. Elements of less than 8
+    bits count as one byte each. None if that is not possible."""
     if leaf.shape is None or leaf.dtype is None:
         return None
     sizes = [d for d in leaf.shape if isinstance(d, int)]

@@ -19,15 +19,15 @@ _NAMED = re.compile(r'op_name="(\w{1,40})\(([^()"]{1,200})\)')
 
 
 class Overheard:
-    """The warnings of XLA in a run, by program. They are assigned to programs at the first request, and again
-    at the next request after events were added to the run."""
+    """The warnings of XLA in a run, by program. The warnings are assigned to programs at the first request,
+    and again at a request after events were added to the run."""
 
     def __init__(self, run: Fold) -> None:
         self._run = run
         self._version = -1
         self._texts: dict[str, list[str]] = {}
         self._unplaced = 0
-        self._several = False  # a program has several partitions
+        self._several = False  # whether a program runs on several devices
 
     def of(self, p: Program) -> list[str] | None:
         """Return the texts of the warnings that XLA printed while it compiled ``p``, each text once. None if
@@ -97,7 +97,8 @@ class Overheard:
 
 def _compiling(c: Compilation) -> tuple[int, float] | None:
     """Return (begin, end) of the compilation by XLA in call ``c``, in ns since the epoch; the end is infinite
-    if the compilation still runs. None if there was no compilation, or its length is unknown."""
+    if the compilation still runs. None if there was no compilation, or the length of the compilation is
+    unknown."""
     if c.phase == COMPILE:
         return c.phase_ns, float("inf")
     ended = c.compiled or (c.failed if c.failed is not None and c.failed.phase == COMPILE else None)
@@ -112,7 +113,7 @@ def _compiling(c: Compilation) -> tuple[int, float] | None:
 def _one(compilations: list[Compilation], text: str) -> str | None:
     """Return the id of the program to which the warning ``text`` belongs: the only program of
     ``compilations`` (those that ran at the time), or the one whose module the warning names. None if there is
-    no single one."""
+    no such program, or several."""
     ids = {c.program for c in compilations}
     if len(ids) > 1 and (named := _NAMED.search(text)):
         module = f"{named[1]}_{named[2]}"
