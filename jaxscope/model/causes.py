@@ -169,7 +169,7 @@ def is_of_another_object(run: Run, c: Compilation) -> bool:
 
     The sign is that each place of the program always uses the same object, or, for a function object, that
     the results have other paths, shapes or dtypes although no input has certainly changed. A static object
-    counts only if it is a function, or if several static arguments changed."""
+    counts only if it is a function, or if several static values changed."""
     cause = of(run, c)[0]
     if cause.kind == "new_function":
         other_results = reason(run, c) is cause and _has_other_results(run, c)

@@ -195,6 +195,7 @@ def _named(things: Iterable[tuple[str, str, int | None]]) -> Named:
 
 def _donation(r: Reading) -> Named:
     """Return {path of the argument: (status and reason, bytes)} for the donated arguments."""
+
     def text(d: Donation) -> str:
         return f"{d.status or 'donated'}: {d.reason}" if d.reason else d.status or "donated"
 

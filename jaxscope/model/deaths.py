@@ -68,8 +68,8 @@ def of_run(run: Run) -> Death | None:
 
 
 def without_memory(c: Compilation) -> bool:
-    """Return whether memory ran out in the program that ``c`` compiled: the latest such error in its process
-    names the HLO module of the program (``executable_name='jit_step'``)."""
+    """Return whether memory ran out in the program that ``c`` compiled: the error message names the HLO
+    module of the program (``executable_name='jit_step'``)."""
     # The line of the error does not tell: a GPU runs a program after the call has returned, and the error is
     # raised at the next line that needs a result.
     process = c.process
