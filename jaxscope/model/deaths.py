@@ -95,9 +95,8 @@ def removed_name(run: Run) -> Removed | None:
 
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
-    """Return (call, argument path) of the donated arguments that may be the deleted array about which the
-    error ``message`` complains. If the message names a shape and dtype, only arguments with these are
-    returned.
+    """Return (call, argument path) of the donated arguments that may be the deleted array of the error
+    ``message``. If the message names a shape and dtype, only arguments with these are returned.
 
     Each argument of a function occurs once, with the latest call that donated it. At most MOST are returned,
     the latest call first. Empty if the error is not about a deleted array."""

@@ -170,9 +170,9 @@ def want(c: Compilation) -> Want | None:
 
 
 def _beside(c: Compilation) -> int | None:
-    """Return the bytes in use besides the arguments of the program of ``c``, on the fullest of its devices.
-    None if unknown. The last snapshot before the compilation is used, or else the first one of the
-    process."""
+    """Return the bytes in use besides the arguments of the program of ``c``, on the fullest of its devices,
+    from the last snapshot before the compilation, or else the first snapshot of the process. None if
+    unknown."""
     assert c.compiled is not None and c.compiled.memory is not None
     before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]
     event = before[-1] if before else (c.process.snapshots or [None])[0]  # type: ignore[list-item]

@@ -114,9 +114,9 @@ def _judged(
 
 
 def _counts(run: Run) -> dict[str, float]:
-    """Return how often things happened in a run, by name: ``{"recompiles": 3, "transfers_to_host": 8, ...}``.
-    Recompiles and fast-path misses are those of the user's functions; compilations, lowerings and traces are
-    those of all functions."""
+    """Return the numbers of recompiles, traces, transfers etc. of a run: ``{"recompiles": 3,
+    "transfers_to_host": 8, ...}``. Recompiles and fast-path misses are those of the user's functions;
+    compilations, lowerings and traces are those of all functions."""
     functions = run.functions.values()
     return {
         "recompiles": sum(len(recompiles(f, run)) for f in functions if f.user),

@@ -194,7 +194,6 @@ class Fold:
         return c
 
     def _began(self, process: Process, event: ev.PhaseBegan) -> Compilation:
-        """Record that a phase (trace, lower or compile) of a call is in progress."""
         c = self._call(process, event)
         c.phase, c.phase_ns = event.phase, event.t_ns
         self._open[c.id] = c
@@ -209,7 +208,7 @@ class Fold:
         return c
 
     def _reused(self, process: Process, event: ev.TraceReused) -> Compilation:
-        """Record that JAX took an earlier trace from its cache. This does not count as a trace."""
+        """Record that JAX took an earlier trace from its cache. Its seconds count, but not as a trace."""
         c = self._call(process, event)
         self._ended(process, c, ev.TRACE, event, reached=False)
         return c
@@ -313,14 +312,13 @@ class Fold:
         process.step_times.append(StepTime(event, spent))
 
     def _watched(self, process: Process, event: ev.Watched) -> None:
-        """Record that the calls of a function are counted (``@jaxscope.watch``)."""
         function = self._function(event.function)
         function.watched = True
         function.step = function.step or event.step
 
     def _called(self, process: Process, event: ev.Called) -> None:
-        """Update the number of calls of a watched function. ``process.calls`` is replaced, because
-        compilations refer to the old mapping (``_now``)."""
+        """Update the number of calls of a watched function. ``process.calls`` is replaced, not changed,
+        because compilations keep the old mapping."""
         counted = self._function(event.function).counted_calls
         counted[process.id] = max(event.count, counted.get(process.id, 0))
         process.calls = {**process.calls, event.function: event.count}
@@ -370,8 +368,8 @@ class Fold:
         process.profiles.append(event)
 
     def _transferred(self, process: Process, event: ev.Transferred) -> None:
-        """Replace the earlier event about transfers of the same line, direction and kind.
-        ``process.first_seconds`` keeps the seconds of the first transfer, if it has an event."""
+        """Replace the earlier event of the same line, direction and kind, unless that has a larger count.
+        ``process.first_seconds`` keeps the seconds of the first transfer, if they are known."""
         site = event.site
         key = (event.direction, event.via, site.file if site else "", site.line if site else 0)
         before = process.transfers.get(key)
@@ -412,7 +410,6 @@ class Fold:
         return c
 
     def _new(self, process: Process, call: int, function: Function, t_ns: int) -> Compilation:
-        """Create the record of the call with the number ``call``."""
         c = Compilation(f"{process.id}.{call}", process, call, function, t_ns)
         self.compilations[c.id] = self._calls[process.id, call] = c
         _insert(function.compilations, c)

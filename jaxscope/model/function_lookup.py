@@ -22,7 +22,7 @@ def find_functions(run: Run, text: str) -> list[Function]:
     id, a name, the end of a name, a file or first line (``file:line``), a part of a name, any other line.
 
     The user's functions come first, and of these the slowest to compile. If functions of the user match, all
-    others are left out, except in a match by id or any other line.
+    others are left out, except in a match by id or by any other line.
 
     Raises:
       UsageError: nothing matches; the hint lists similar names, or else names of this run.
@@ -92,8 +92,8 @@ def is_called(f: Function, text: str) -> bool:
 
 
 def has_twin(run: Run, f: Function) -> bool:
-    """Return whether another function of ``run`` has the name, file and line of ``f``, as functions have that
-    one factory made."""
+    """Return whether another function of ``run`` has the same name, file and line as ``f``, as if one factory
+    made both."""
     place = f.seen.name, f.seen.file, f.seen.line
     return any(
         g is not f and (g.seen.name, g.seen.file, g.seen.line) == place for g in run.functions.values()

@@ -70,9 +70,8 @@ class Earlier:
         return _latest(range(end), most, self._at(range(end), fits))
 
     def hashes(self, call: int, key: Key) -> tuple[int, int]:
-        """Return (hash of the shapes, hash of the static values) of ``key``, the cache key of the call
-        with the number ``call``. The hashes are taken from the index if it has the call, and computed
-        otherwise."""
+        """Return (hash of the shapes, hash of the static values) of ``key``, the cache key of the call with
+        the number ``call``. The index does not need to have the call."""
         at = self.positions.get(call)
         return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
 
