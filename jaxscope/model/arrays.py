@@ -1,8 +1,7 @@
-"""Compute figures from the snapshots (lists of all live ``jax.Array`` objects) of a recorded run.
+"""Read the snapshots of a run (a snapshot is a list of all live ``jax.Array`` objects of a process).
 
-The figures are the bytes of the arrays on each device, by the variable that leads to the arrays, and which
-variables lead to more arrays, or to larger ones, from step to step.
-"""
+The functions compute the bytes of the arrays on each device and by variable, and find the containers that get
+more arrays, and the arrays that become larger, from step to step."""
 
 from __future__ import annotations
 
@@ -32,16 +31,16 @@ from jaxscope.schema.keys import Frame, Sharding
 from jaxscope.schema.messages import Words, message
 
 FEWEST = 4  # least number of successive snapshots over which arrays must have grown
-# The same where steps are not counted. If there are few snapshots, a container that is emptied from time to
-# time may seem to grow all the time.
+# The least number of snapshots if steps are not counted. With few snapshots, a container that is emptied from
+# time to time may seem to grow all the time.
 FEWEST_BY_TIME = 6
-LEAST_STEPS = 6  # least number of steps of growth; if steps are not counted, of new arrays
+LEAST_STEPS = 6  # least number of steps over which arrays grow; if steps are not counted, of new arrays
 NEAR = 0.9  # a snapshot with this share of the bytes of the largest snapshot counts as equally large
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Live arrays that have the same path, shape, dtype and sharding. If there are very many, the smallest
-    groups are merged. A field is None if it is unknown or differs between the arrays.
+    """Live arrays that have the same path, shape, dtype and sharding. If there are very many groups, the
+    smallest groups are merged. A field is None if it is unknown or differs between the arrays.
 
     Attributes:
       path: the variable that leads to the arrays, ``state.params[*]``; None: no variable was found.
@@ -81,14 +80,16 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def own_bytes(self) -> int | None:
-        """Return ``device_bytes`` without the arrays that use the memory of other arrays: the share of the
-        arrays that have their own memory, times ``device_bytes``. None if ``device_bytes`` is unknown."""
+        """Return the part of ``device_bytes`` that belongs to arrays with memory of their own, which are not
+        in ``shared``. All arrays of the group are taken as equally large. None if ``device_bytes`` is
+        unknown."""
         if self.device_bytes is None or not self.shared:
             return self.device_bytes
         return self.device_bytes * max(0, self.count - self.shared) // max(1, self.count)
 
     @property
     def memory_kind(self) -> str | None:
+        """Return the kind of memory that the arrays are in (``device``, ``pinned_host``); None: unknown."""
         return None if self.sharding is None else self.sharding.memory_kind
 
 
@@ -167,8 +168,8 @@ def of_main(run: Run) -> list[Snapshot]:
 
 
 def of_failure(run: Run) -> Snapshot | None:
-    """Return the latest snapshot (list of live arrays) that was taken because memory ran out, of the main
-    process (``Run.main``). None if there is none."""
+    """Return the latest snapshot (list of live arrays) of the main process (``Run.main``) that was taken
+    because memory ran out. None if there is none."""
     main = run.main
     failed = (
         None if main is None else next((e for e in reversed(main.snapshots) if e.error is not None), None)
@@ -177,9 +178,12 @@ def of_failure(run: Run) -> Snapshot | None:
 
 
 def fullest(candidates: list[Snapshot]) -> Snapshot | None:
-    """Return the snapshot (list of live arrays) in ``candidates`` that shows best what the memory is used
-    for: the one with the most bytes (of several, the latest), or one with nearly as many if clearly less of
-    these belongs to arrays without a variable. None if ``candidates`` is empty."""
+    """Return the snapshot (list of live arrays) of ``candidates`` that shows best what uses the memory. None
+    if ``candidates`` is empty.
+
+    Snapshots with less than the fraction NEAR of the most bytes are left out, then those whose
+    ``unnamed_share`` is more than 0.1 above the lowest. Of the rest, the snapshot with the most bytes is
+    returned; of several, the latest. Unknown numbers count as 0."""
     # While a call returns, no variable refers to its results yet.
     most = max((s.bytes or 0 for s in candidates), default=0)
     near = [s for s in candidates if (s.bytes or 0) >= NEAR * most]
@@ -189,8 +193,8 @@ def fullest(candidates: list[Snapshot]) -> Snapshot | None:
 
 
 def read(process: Process, event: ArraysSeen) -> Snapshot:
-    """Return the Snapshot (list of all live arrays) of ``event``, which ``process`` recorded, with the bytes
-    on each device. Arrays that JAX could not allocate are left out."""
+    """Convert ``event``, which ``process`` recorded, into a Snapshot (list of all live arrays), with the
+    bytes on each device. Arrays that JAX could not allocate are left out."""
     addressable = sh.device_ids(event.addressable)
     own = None if addressable is None else set(addressable)
     by_device: dict[int, int] = dict.fromkeys(addressable or (), 0)
@@ -234,7 +238,8 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
 
 def _failed(group: Group, devices: Collection[int], peaks: Mapping[int, int]) -> bool:
     """Return whether JAX could not allocate the arrays of ``group``: one array alone has more bytes than one
-    of its ``devices`` ever had in use. ``peaks`` is {device id: most bytes that were ever in use}."""
+    of its ``devices`` ever had in use. ``peaks`` is {device id: most bytes that were ever in use}. False for
+    arrays in another memory, such as ``pinned_host``."""
     # A GPU allocates after the call has returned. So an array whose allocation failed is live and has its
     # full size until its variable is deleted (JAX 0.11, H200).
     if group.device_bytes is None or group.memory_kind not in (None, "device"):
@@ -247,9 +252,9 @@ class Sum(msgspec.Struct, frozen=True):
     leads to their arrays.
 
     Attributes:
-      name: what they have in common, such as the variable; None: no variable leads to the arrays.
+      name: the common property of the groups, such as the variable; None: no variable leads to the arrays.
       groups: the groups of arrays.
-      bytes: bytes on all devices of the process; None: unknown.
+      bytes: bytes on all devices of the process together; None: unknown.
     """
 
     name: str | None
@@ -267,7 +272,8 @@ class Sum(msgspec.Struct, frozen=True):
 
 def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
     """Return a Sum for each value of ``name(group)`` over the groups of the snapshot ``s``, the most bytes
-    first. With ``tree_of`` as ``name``, arrays are summed by the variable that leads to them."""
+    first. Unknown bytes come last. With ``tree_of`` as ``name``, arrays are summed by the variable that leads
+    to them."""
     found: dict[str | None, list[Group]] = {}
     for g in s.groups:
         found.setdefault(name(g), []).append(g)
@@ -293,9 +299,11 @@ _OF_BATCH = {"batch", "batches", "inputs", "targets", "labels", "images", "token
 
 
 def kind_of(run: Run) -> Callable[[Group], str]:
-    """Return a function that takes a group of arrays and returns PARAMETERS, OPTIMIZER, BATCH or OTHER. It
-    decides by the words in the path of the group (``params``, ``opt_state``, ``batch``), and by transfers to
-    devices at the line that created the arrays."""
+    """Return a function that tells what a group of arrays is used for: PARAMETERS, OPTIMIZER, BATCH or OTHER.
+
+    The function looks for words such as ``params``, ``opt_state`` or ``batch`` in the path of the group.
+    Arrays without such a word also count as BATCH if the line that created them copied arrays to a device
+    several times."""
     sent = {
         e.site.place
         for p in run.processes.values()
@@ -318,7 +326,7 @@ def kind_of(run: Run) -> Callable[[Group], str]:
 
 
 def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...] | None]:
-    """Return ``g``, a recorded group of arrays, as (Group, ids of its devices or None if unknown).
+    """Convert ``g``, a recorded group of arrays, into (Group, ids of its devices or None if unknown).
     ``g.sharding`` is an index into ``table``, the shardings of the snapshot."""
     sharding = table[g.sharding] if g.sharding is not None and 0 <= g.sharding < len(table) else None
     devices = None if sharding is None else sh.device_ids(sharding.devices)
@@ -357,13 +365,15 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
 
 
 def _older_holder(text: str | None) -> Holder | None:
-    """Return the object that ``text``, from a log of an older version, names, if it is a cache of JAX: the
-    only object for which the advice is not the text itself."""
+    """Return the Holder for ``text``, the words in which older versions recorded the object that refers to
+    arrays, if they mean a cache of JAX (``a jit cache of JAX (...)``). Otherwise return None: the words
+    themselves are shown."""
     return Holder(TRACE) if text is not None and "jit cache" in text else None
 
 
 def held_by(g: Group | Growth) -> Words | None:
-    """Return the object that refers to the arrays ``g``, for a message: ``a list of 40``. None if unknown."""
+    """Return the object that refers to the arrays ``g``, in words for a message: ``a list of 40``. None if
+    the object is unknown."""
     h = g.holder
     if h is None or g.held is not None:
         return g.held
@@ -407,25 +417,25 @@ class Growth(msgspec.Struct, frozen=True):
 
     @property
     def more_arrays(self) -> float:
-        """Return the number of new arrays per step (per second if steps are not counted). It is 0 if one
-        array becomes larger."""
+        """Return how many arrays the container gets per step (per second if steps are not counted); 0 for a
+        single array that becomes larger."""
         (first, had, _), (last, has, _) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 
     @property
     def more_bytes(self) -> float:
-        """Return the number of additional bytes per step (per second if steps are not counted). Copies on
-        several devices count once."""
+        """Return how many bytes are added per step (per second if steps are not counted). Copies of an array
+        on several devices count once."""
         (first, _, had), (last, _, has) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 
 
 def growing(run: Run) -> list[Growth]:
-    """Return the containers and arrays that grew from each snapshot (list of live arrays) to the next: likely
-    memory leaks. The ones that gain most bytes per step (or second) come first.
+    """Return the containers and arrays that grew from each snapshot (list of live arrays) to the next, in all
+    processes: likely memory leaks. Those that gain most bytes per step (or second) come first.
 
-    They must have grown steadily, until the second half of the run. Containers with a maximum length, and
-    lists that are only being filled, are left out."""
+    A container or array must have grown steadily, and still in the second half of the run. Containers with a
+    maximum length, and lists that are only being filled, are left out."""
     found = []
     for process in run.processes.values():
         recorded = [read(process, e) for e in process.snapshots]
@@ -454,8 +464,9 @@ def growing(run: Run) -> list[Growth]:
 def _series(
     snapshots: list[tuple[float, Snapshot]], gaining: set[str], *, from_none: bool
 ) -> tuple[dict[object, list[Seen]], dict[object, Group]]:
-    """Return two dicts by container of arrays: {key: [(position, number of arrays, bytes) in each snapshot
-    that has the container]} and {key: one of its groups of arrays}. ``_key`` makes the keys.
+    """Return two dicts by container of arrays, with keys made by ``_key``: {key: [(position, number of
+    arrays, bytes) in each snapshot that has the container]} and {key: one group of its arrays, from the last
+    snapshot if that has the container}.
 
     Args:
       snapshots: (position, snapshot) in order of time. The position is the step, or the time in seconds if
@@ -511,10 +522,12 @@ def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]
 
 
 def _key(g: Group, gaining: set[str]) -> object:
-    """Return a key for the container of the arrays ``g``, the same in all snapshots of the run: the path of
-    the outermost container that is in ``gaining``, or that has ``[*]`` instead of an index
-    (``history[*].params`` -> ``history[*]``). Without such a container, it is the path of the arrays, with
-    ``*`` for each number; without a path, a tuple."""
+    """Return a key for the container of the arrays ``g``. The arrays of one container have the same key in
+    all snapshots.
+
+    The key is the path of the outermost container that is in ``gaining`` or has ``[*]`` instead of an index,
+    followed by ``[*]``: ``history[*].params`` gives ``history[*]``. Without such a container, the key is the
+    path with ``*`` for each number, and without a path a tuple."""
     if g.path is None:
         return ("unnamed", g.origin, g.dtype)
     steps = tokens(g.path)
@@ -544,9 +557,10 @@ def _fills_up(path: str, sizes: list[Seen], snapshots: list[tuple[float, Snapsho
 
 
 def _rising(sizes: list[Seen]) -> list[Seen]:
-    """Return the entries at the end of ``sizes`` among which the number of arrays rises from each to the
-    next, or else, for a single array, its bytes. If neither rises at the end, return only the last entry. An
-    entry is (step or seconds, number of arrays, bytes)."""
+    """Return the last entries of ``sizes``, as many as possible, of which each has more arrays than the entry
+    before. If the last entry has no more arrays than the entry before, return the last entries in which a
+    single array gets more and more bytes. At least the last entry is returned. An entry is (step or seconds,
+    number of arrays, bytes)."""
     start = len(sizes) - 1
     while start > 0 and sizes[start - 1][1] < sizes[start][1]:
         start -= 1
@@ -561,12 +575,12 @@ def _rising(sizes: list[Seen]) -> list[Seen]:
 
 
 def _steady(sizes: list[Seen], in_steps: bool) -> bool:
-    """Return whether a container grew for long enough, and in the second half of the snapshots at least half
-    as fast as in the first half. Long enough is LEAST_STEPS steps if ``in_steps``; else, as many new arrays,
-    or any growth of a single array.
+    """Return whether a container grew for long enough, and did not slow down: in the second half of the
+    snapshots, it grew at least half as fast as in the first half.
 
-    ``sizes`` has (position, number of arrays, bytes) for each snapshot. A position is a step if ``in_steps``,
-    else a time in seconds."""
+    Long enough means at least LEAST_STEPS steps if ``in_steps``; otherwise at least LEAST_STEPS new arrays,
+    or no new array but more bytes. ``sizes`` has (position, number of arrays, bytes) for each snapshot. A
+    position is a step if ``in_steps``, else a time in seconds."""
     (first, had, _), (last, has, _) = sizes[0], sizes[-1]
     if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:
         return False

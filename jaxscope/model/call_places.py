@@ -20,14 +20,15 @@ PLACES = 4  # the most lines that call a function, each with a value of its own
 
 
 def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
-    """Return whether a few places (2 to PLACES) call ``f``, and each place passes one value in all its
-    recorded calls: one line the training set, another line the test set. A place is a call in the source, in
-    one process. The levels of a recursion are any number of places. False if the key or the line of a call is
-    unknown.
+    """Return whether 2 to PLACES places of the program call ``f``, and each place passes one value in all its
+    recorded calls: one line the training set, another line the test set. Two places may pass the same value.
+
+    A place is a call in the source, in one process. The levels of a recursion are several places, but PLACES
+    counts them once. False if the key or the line of a call is unknown.
 
     Args:
-      value_of: returns the value to compare from the cache key of a call.
-      callers: whether the same call in the source with other callers is another place.
+      value_of: takes the cache key of a call, and returns the value to compare.
+      callers: whether one call in the source is several places if functions on different lines lead to it.
     """
     values, places = dict[Hashable, Hashable](), set[Hashable]()
     for c in f.compilations:
@@ -45,9 +46,9 @@ def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, call
 
 def object_for_each_place(f: Function) -> bool:
     """Return whether a few lines call ``f``, and each line always calls the same function object, as with
-    update functions that a factory made for two optimizers. For a bound method, a line with other callers
-    counts as another line. False if two objects were compiled to one program, or if a function object is
-    unknown."""
+    update functions that a factory made for two optimizers. For a bound method, one line that is reached from
+    two callers counts as two lines. False if JAX compiled one program for two function objects, or if a
+    function object is unknown."""
     if any(c.key is None or c.key.function_object is None for c in f.compilations):
         return False
     compiled = {(c.key.function_object, c.program) for c in f.compilations if c.key is not None and c.program}
@@ -104,8 +105,8 @@ def for_each_layer(run: Run, c: Compilation) -> bool:
 
 def _of_layers(shapes: Sequence[tuple[int | str, ...]]) -> bool:
     """Return whether ``shapes``, all different, may be those of the layers of a model: their ranks differ, or
-    the last axis of each is as long as the first axis of the next (at least three shapes). Neither the first
-    nor the last axes of all may be equally long, and none may be a scalar."""
+    the last axis of each is as long as the first axis of the next (at least three shapes). False if the first
+    axes of all shapes are equally long, or their last axes, or if one shape is that of a scalar."""
     if any(len({shape[axis] for shape in shapes if shape}) < 2 for axis in (0, -1)) or not all(shapes):
         return False  # a batch of images and their labels, or a scalar beside an array
     if len({len(shape) for shape in shapes}) > 1:
@@ -129,8 +130,9 @@ def _passed_together(run: Run, f: Function, shapes: Sequence[tuple[int | str, ..
 
 
 def static_for_each_place(f: Function, path: str | None) -> bool:
-    """Return whether a few places call ``f``, and each passes one static value, at or below the argument path
-    ``path``, in all its recorded calls. If ``path`` is None, only the number of places decides."""
+    """Return whether a few places call ``f``, and each place passes the same static values, at or below the
+    argument path ``path``, in all its recorded calls. If ``path`` is None, only the number of places decides.
+    See ``one_for_each_place``."""
 
     def value_at(key: Key) -> Hashable:
         found = (s for s in key.static if path is not None and (s.path == path or below(s.path, {path})))

@@ -33,9 +33,9 @@ OF_INPUTS = frozenset(
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
     """Compare the cache key of call ``c`` with the most similar earlier key of the same function
-    (``_nearest``), and return the comparison, with the causes of the cache miss. Without an earlier key, the
-    only cause is ``first``. If ``c`` compiles what an earlier call traced under a transform (``jax.grad``),
-    the causes may be those of that call. None if the key of ``c`` was not recorded."""
+    (``_nearest``). Return the comparison, with the causes of the cache miss; without an earlier key, the only
+    cause is ``first``. If ``c`` compiles what an earlier call traced under a transform (``jax.grad``), the
+    causes may be those of the earlier call. None if the key of ``c`` was not recorded."""
     level = c.level
     known = run.comparisons.get(c.id)
     if known is not None and known.level == level:
@@ -70,9 +70,9 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number of the earlier call with which ``c`` is compared: 3 for ``f#3``. None if there is no
-    such call, if it has no number, or if no further call by the user traced, lowered or compiled the function
-    between the two."""
+    """Return the number of the earlier call with which ``c`` is compared (3 for ``f#3``), if another call by
+    the user between the two traced, lowered or compiled the function. Otherwise return None, also if there is
+    no earlier call or it has no number."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -97,9 +97,9 @@ def created_again(run: Run, c: Compilation) -> bool:
 
 
 def reason(run: Run, c: Compilation) -> Cause:
-    """Return the decisive cause of the cache miss of call ``c``. Exception: if that is a function or static
-    object that was created again, and an input (such as a shape, dtype or static value) has certainly
-    changed, too, return the changed input."""
+    """Return the decisive cause of the cache miss of call ``c``. But if the decisive cause is that a function
+    or static object was created again, and an input (such as a shape, dtype or static value) has certainly
+    changed, too, return the cause for this input."""
     decisive, *others = of(run, c)
     if decisive.kind not in CREATED_AGAIN:
         return decisive
@@ -108,9 +108,9 @@ def reason(run: Run, c: Compilation) -> Cause:
 
 
 def changed_input(run: Run, c: Compilation) -> Cause | None:
-    """Return a change of an input (shape, dtype, sharding, ...) that is certain, if the function object of
-    ``c`` was created for this call alone; otherwise None. None also if arrays changed their shapes along no
-    common axis."""
+    """Return the cause for an input (shape, dtype, sharding, ...) that has certainly changed, if the function
+    object of ``c`` was created for this call alone; otherwise None. None also if the arrays that changed
+    their shapes have no changed axis in common."""
     decisive, found = of(run, c)[0], reason(run, c)
     # Without a common axis, they are probably the parameters of models of several sizes.
     if decisive.kind != "new_function" or found.kind not in OF_INPUTS or not _along_one_axis(of(run, c)):
@@ -129,8 +129,8 @@ def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
 
 
 def _along_one_axis(miss_causes: list[Cause]) -> bool:
-    """Return whether all arrays whose shape changed have changed along a common axis; True if no changed
-    shape is known. ``miss_causes`` are the causes why one call missed a cache."""
+    """Return whether the arrays whose shapes changed have a changed axis in common; True if no changed shape
+    is known. ``miss_causes`` are the causes why one call missed a cache."""
     shapes = [
         (cause.before.shape, cause.after.shape)
         for cause in miss_causes
@@ -156,15 +156,20 @@ def _has_other_results(run: Run, c: Compilation) -> bool:
 
 
 def _results(c: Compilation) -> list[tuple[object, ...]] | None:
+    """Return (path, shape, dtype) of each result in the trace of ``c``; None if ``c`` has no recorded
+    results."""
     out = c.traced.out if c.traced is not None else None
     return [(leaf.path, leaf.shape, leaf.dtype) for leaf in out] if out else None
 
 
 def is_of_another_object(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` is no recompile, because it compiled another function (or static object) than the
-    earlier calls, with the same definition in the source. Signs of that: each place of the program always
-    uses the same object, or (only for a function) the results have other paths, shapes or dtypes for equal
-    inputs."""
+    """Return whether the new function object (or static object) for which ``c`` compiled is another function
+    than before, as when a factory makes several functions from one definition. Then ``c`` does not count as a
+    recompile.
+
+    The sign is that each place of the program always uses the same object, or, for a function object, that
+    the results have other paths, shapes or dtypes although no input has certainly changed. A static object
+    counts only if it is a function, or if several static values changed."""
     cause = of(run, c)[0]
     if cause.kind == "new_function":
         other_results = reason(run, c) is cause and _has_other_results(run, c)
@@ -177,8 +182,8 @@ def is_of_another_object(run: Run, c: Compilation) -> bool:
 
 def recompiled(run: Run, c: Compilation) -> bool:
     """Return whether JAX traced, lowered or compiled the function of ``c`` again for the call ``c``, or tried
-    to. ``.lower()``, ``.compile()`` and traces inside another trace do not count. Unlike in
-    ``recompilations``, failed traces count, and so does a trace after ``.eval_shape()``."""
+    to. The exceptions of ``recompilations`` also apply, but a failed trace counts, and so does a call after
+    ``.eval_shape()``. Only earlier calls are compared."""
     # A live report calls this for each new call, when later calls are not known yet.
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
@@ -200,8 +205,9 @@ def recompiled(run: Run, c: Compilation) -> bool:
 
 
 def _only_goes_on(c: Compilation, done: int) -> bool:
-    """Return whether ``c`` ran at least one phase, and no phase that an earlier compilation of the function
-    has run. ``done`` are the phases of the earlier ones, as bits: 1 traced, 2 lowered, 4 compiled."""
+    """Return whether ``c`` ran at least one phase, and only phases that no earlier compilation of the
+    function has run. ``done`` are the phases of the earlier compilations, as bits: 1 traced, 2 lowered, 4
+    compiled."""
     return c.reached_phases != 0 and c.reached_phases & done == 0
 
 
@@ -264,8 +270,9 @@ def traced_by(function: Function, run: Run) -> dict[str, str]:
 
 
 def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
-    """Return whether the earlier call with which ``c`` is compared came after the call ``trace``, in the same
-    process and under the same transform. Then ``c`` belongs to a later call of the user than ``trace``."""
+    """Return whether the earlier call with which ``c`` is compared came after the call ``trace``, in the
+    process and under the transform of ``c``. Then ``c`` belongs to a later call of the user than
+    ``trace``."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     return (
@@ -279,8 +286,9 @@ def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
 
 @cached_until_changed
 def recompiles(function: Function, run: Run) -> list[Compilation]:
-    """Return ``recompilations`` without those that only compiled what another of them had traced. Mostly,
-    this is one compilation for each call of the user, also under ``jax.grad``."""
+    """Return ``recompilations`` without the calls that only compiled what another call of that list had
+    traced: under ``jax.grad``, JAX compiles several programs for one call of the user. Mostly, this leaves
+    one compilation for each call of the user."""
     found = recompilations(function, run)
     known, of_calls = {c.id for c in found}, traced_by(function, run)
     return [c for c in found if of_calls.get(c.id) not in known]
@@ -307,15 +315,15 @@ def _objects(c: Compilation) -> set[object]:
 
 
 def _served_by(c: Compilation) -> object:
-    """Return a value that is equal for two calls of one function if JAX looks for them in the same cache. It
-    differs between processes, and between transforms (grad, vmap, ...)."""
+    """Return a value that is equal for two calls of one function if JAX searches the same cache for both. The
+    value differs between processes, and between transforms (grad, vmap, ...)."""
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
 
 def _transform_key(c: Compilation, trace: Compilation | None) -> object:
     """Return the parts of the cache key of ``c``, a call under a transform, that decide whether ``c`` is a
-    recompile: it is none if they equal those of an earlier call of the same caches (``_served_by``). None if
-    ``c`` is not under a transform, or if its key was not recorded.
+    recompile. If an earlier call that JAX searched for in the same cache (``_served_by``) has equal parts,
+    ``c`` is no recompile. None if ``c`` is not under a transform, or if its key was not recorded.
 
     Args:
       trace: the latest call before ``c`` that traced the function under a transform; None: there is none.
@@ -359,9 +367,9 @@ def _latest_trace(c: Compilation) -> Compilation | None:
 
 
 def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
-    """Return the call that traced what ``c`` compiles under a transform (``jax.grad``), if it is the call
-    ``before`` or came after it, and ``before`` is under a transform, too; otherwise None. ``before`` is the
-    call with which ``c`` is compared."""
+    """Return the call that traced what ``c`` compiles under a transform (``jax.grad``). ``before`` is the
+    call with which ``c`` is compared. None if ``c`` compiles no earlier trace, if this trace is older than
+    ``before``, or if ``before`` is not under a transform."""
     trace = _latest_trace(c)
     if trace is None or trace.call < before.call or before.entry != c.entry or not _continues(c, trace):
         return None
@@ -369,9 +377,9 @@ def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
 
 
 def _transformed(c: Compilation) -> object:
-    """Return what distinguishes calls of one function under different transforms (``grad``, ``vmap``),
-    because the recording does not name the transform: the lines on the stack, the paths and ranks of the
-    arguments, the function object, and whether the call traced."""
+    """Return a value that differs between calls of one function under different transforms (``grad``,
+    ``vmap``). The recording does not name the transform. So the value has the lines on the stack, the paths
+    and ranks of the arguments, the function object, and whether the call traced."""
     lines = [f.place for f in c.lines]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.
@@ -405,9 +413,9 @@ def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> in
 
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
-    """Return conditions for the earlier compilations with which ``c`` may be compared, the preferred one
-    first. The caller uses the first condition that any of them fulfills. The last one accepts every
-    compilation."""
+    """Return conditions for the earlier compilations with which ``c`` may be compared, the preferred
+    condition first. The caller uses the first condition that an earlier compilation fulfills. The last
+    condition accepts every compilation."""
 
     def same_caches(o: Compilation) -> bool:
         return o.entry == c.entry or {o.entry, c.entry} <= _DIRECT
@@ -467,8 +475,8 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
 
 
 def _effects(c: Compilation) -> list[str]:
-    """Return the names of the effects of the jaxpr that ``c`` runs, or else those of the latest earlier trace
-    of the function. JAX runs no function with effects on its fast path."""
+    """Return the names of the effects of the jaxpr that ``c`` runs; if the log does not have them, those of
+    the latest earlier trace of the function. JAX runs no function with effects on its fast path."""
     if c.missed is not None and c.missed.effects:
         return list(c.missed.effects)
     for o in reversed(c.function.compilations):

@@ -128,7 +128,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
     """Return the differences between program ``a`` of ``run_a`` and program ``b`` of ``run_b``. Source lines
-    are compared only if both runs are the same."""
+    are compared only if ``run_a`` is ``run_b``."""
     before, after = run_a.texts_of(a), run_b.texts_of(b)
     old, new = metrics.of(run_a, a), metrics.of(run_b, b)
     hlo = _both(_readable(before.hlo), _readable(after.hlo))
@@ -170,9 +170,8 @@ def _readable(p: Compiled | None) -> Compiled | None:
 
 def _entries(before: Named, after: Named) -> list[Entry]:
     """Return an Entry for each name whose text differs between two programs, or that only one of them has.
-    ``before`` and ``after`` are
-    {name: (text, bytes)} of their constants, donated arguments or rematerialized values. Bytes are not
-    compared."""
+    ``before`` and ``after`` are {name: (text, bytes)} of their constants, donated arguments or rematerialized
+    values. Bytes are not compared."""
     found = []
     for name in dict.fromkeys([*after, *before]):
         x, y = before.get(name), after.get(name)
@@ -195,6 +194,8 @@ def _named(things: Iterable[tuple[str, str, int | None]]) -> Named:
 
 
 def _donation(r: Reading) -> Named:
+    """Return {path of the argument: (status and reason, bytes)} for the donated arguments."""
+
     def text(d: Donation) -> str:
         return f"{d.status or 'donated'}: {d.reason}" if d.reason else d.status or "donated"
 
@@ -202,10 +203,12 @@ def _donation(r: Reading) -> Named:
 
 
 def _constants(r: Reading) -> Named:
+    """Return {name: (type, bytes)} for the captured constants."""
     return _named((c.name or "unnamed", c.type, c.bytes) for c in r.constants)
 
 
 def _remats(remats: list[Remat]) -> Named:
+    """Return {name: ("sharding before to sharding after", bytes)} for the rematerialized values."""
     return _named((r.name or "?", f"{r.before or '?'} to {r.after or '?'}", r.bytes) for r in remats)
 
 
@@ -256,16 +259,15 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
 
 
 def _cancel(gone: Counter[Item], came: Counter[Item], key: Key) -> None:
-    """Remove from both counters the collectives or fusions with an equal ``key(item)``: they did not change.
-    ``gone`` counts items of the first program, ``came`` items of the second one."""
+    """Remove the items (collectives or fusions) with an equal ``key(item)`` from both counters: these items
+    did not change. ``gone`` counts items of the first program, ``came`` items of the second one."""
     for _ in _alike(gone, came, key):
         pass
 
 
 def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]:
-    """Return as changed the pairs of an item of ``gone`` and an item of ``came`` that have an equal
-    ``key(item)``, such as the same line, but differ. Remove all pairs with an equal key from both
-    counters."""
+    """Remove the pairs of an item of ``gone`` and an item of ``came`` with an equal ``key(item)``, such as
+    the same line, from both counters. Return those pairs whose two items differ, as changed items."""
     return [Changed(x, y, n) for x, y, n in _alike(gone, came, key) if x != y]
 
 
@@ -288,10 +290,12 @@ def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple
 
 
 def _in_function(i: Item) -> Hashable:
+    """Return all properties of ``i``, but of its source only the function: the line may have moved."""
     return (*_anywhere(i), _function(i))
 
 
 def _anywhere(i: Item) -> tuple[Hashable, ...]:
+    """Return all properties of ``i`` except its source."""
     return i.kind, i.axes, i.bytes, i.executions, i.origin
 
 

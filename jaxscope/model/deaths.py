@@ -43,7 +43,8 @@ class Death(NamedTuple):
 
 
 def of_run(run: Run) -> Death | None:
-    """Return how the program failed. Return None if it did not fail, or if that is unknown."""
+    """Return how the program failed: by a signal, by an exception of its main process, or with a nonzero exit
+    code. None if it did not fail, or if that is unknown."""
     exited = run.exited
     died = run.main.died if run.main is not None and run.main_recorded else None
     if exited is not None and exited.signal is not None:
@@ -68,7 +69,7 @@ def of_run(run: Run) -> Death | None:
 
 def without_memory(c: Compilation) -> bool:
     """Return whether memory ran out in the program that ``c`` compiled: the error message names the HLO
-    module of the program (``jit_step``)."""
+    module of the program (``executable_name='jit_step'``)."""
     # The line of the error does not tell: a GPU runs a program after the call has returned, and the error is
     # raised at the next line that needs a result.
     process = c.process
@@ -94,10 +95,11 @@ def removed_name(run: Run) -> Removed | None:
 
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
-    """Return (call, argument path) of the donated arguments that may be the array that was deleted according
-    to the error ``message``: each argument of a function once, with the latest call that donated it; at most
-    MOST, the latest call first. If the message names a shape and dtype, only arguments with these are
-    returned. Empty if it is another error."""
+    """Return (call, argument path) of the donated arguments that may be the deleted array of the error
+    ``message``. If the message names a shape and dtype, only arguments with these are returned.
+
+    Each argument of a function occurs once, with the latest call that donated it. At most MOST are returned,
+    the latest call first. Empty if the error is not about a deleted array."""
     match = _DELETED.search(message)
     if match is None:
         return []

@@ -40,6 +40,7 @@ class Uneven(msgspec.Struct, frozen=True):
 
     @property
     def difference(self) -> int:
+        """Return how many more bytes ``fullest`` has than ``emptiest``."""
         return self.by_device[self.fullest] - self.by_device[self.emptiest]
 
 
@@ -75,13 +76,14 @@ class Want(msgspec.Struct, frozen=True):
 
     @property
     def fits_alone(self) -> bool:
+        """Return whether the program would fit if nothing besides its arguments were in the memory."""
         return self.peak * self.shared_by <= self.capacity
 
 
 def uneven(look: Snapshot) -> Uneven | None:
-    """Return the devices that hold parts or copies of the same arrays, but different numbers of bytes.
-    ``look`` is a list of all live arrays at one moment. None if there are no such devices, if ``look.bytes``
-    is unknown, or if less than SPREAD of all bytes is in arrays on several devices."""
+    """Return the devices that hold parts or copies of the same arrays, but different numbers of bytes. None
+    if there are no such devices, if ``look.bytes`` is unknown, or if less than SPREAD of all bytes is in
+    arrays on several devices. ``look`` is a snapshot: all live arrays of a process at one moment."""
     placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     sharing: set[int] = set()
     shared_bytes = 0
@@ -131,9 +133,9 @@ def host_memory(process: Process) -> int | None:
 
 
 def stated_capacity(c: Compilation) -> int | None:
-    """Return the bytes of memory of one device of the program of ``c``, as its allocator states them; the
-    smallest if they differ. None if the devices are unknown, or if the allocator of one of them states no
-    limit."""
+    """Return the bytes of memory that the allocators state for one device of the program of ``c``; the
+    smallest number if they differ. None if the devices are unknown, or if the allocator of one of them states
+    no limit."""
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     stated = capacities(c.process) if ids else {}
     return min(stated[d] for d in ids) if ids and all(d in stated for d in ids) else None
@@ -168,9 +170,9 @@ def want(c: Compilation) -> Want | None:
 
 
 def _beside(c: Compilation) -> int | None:
-    """Return the bytes in use besides the arguments of the program of ``c``, on the fullest of its devices.
-    None if unknown. The last snapshot before the compilation is used, or else the first one of the
-    process."""
+    """Return the bytes in use besides the arguments of the program of ``c``, on the fullest of its devices,
+    from the last snapshot before the compilation, or else the first snapshot of the process. None if
+    unknown."""
     assert c.compiled is not None and c.compiled.memory is not None
     before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]
     event = before[-1] if before else (c.process.snapshots or [None])[0]  # type: ignore[list-item]

@@ -140,7 +140,11 @@ def matched(
     old: Sequence[Function], new: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
     """Return pairs (function of the first run, the same function in the second run) for the functions ``old``
-    and ``new`` of the two runs. In a pair, None stands for a function that one of the runs does not have."""
+    and ``new`` of the two runs. A function that only one of the runs has is paired with None; these pairs
+    come last.
+
+    Functions are the same if their ids are equal, or else their names. Several functions with one name, such
+    as lambdas, are matched in their order in the source, and only if both runs have equally many."""
     pairs: list[tuple[Function | None, Function | None]] = []
     left, right = list(old), list(new)
 
@@ -172,10 +176,13 @@ def matched(
 
 
 def _seconds(f: FunctionDiff) -> float:
+    """Return the seconds of tracing, lowering and compiling the function, in the run that took longer."""
     return max(x.seconds for x in (f.before, f.after) if x is not None)
 
 
 def _function(a: Run, x: Function | None, b: Run, y: Function | None) -> FunctionDiff:
+    """Return the differences between ``x``, a function of run ``a``, and ``y``, the same function in run
+    ``b``. If ``x`` or ``y`` is None, nothing is compared."""
     if x is None or y is None:
         return FunctionDiff(x, y, {}, [], [])
     counts = {n: (getattr(x, n), getattr(y, n)) for n in COUNTS}
@@ -189,6 +196,7 @@ def _function(a: Run, x: Function | None, b: Run, y: Function | None) -> Functio
 
 
 def _caused(run: Run, f: Function) -> Counter[tuple[str, str | None]]:
+    """Return {(kind, path) of the decisive cause: number of recompiles of ``f``}."""
     first = (causes.of(run, c)[0] for c in recompiles(f, run))
     return Counter((c.kind, c.path) for c in first)
 
@@ -196,6 +204,8 @@ def _caused(run: Run, f: Function) -> Counter[tuple[str, str | None]]:
 def _causes(
     before: Counter[tuple[str, str | None]], after: Counter[tuple[str, str | None]]
 ) -> list[CauseCount]:
+    """Return a CauseCount for each cause that has different numbers in ``before`` and ``after``, the results
+    of ``_caused`` for the two runs."""
     names = dict.fromkeys([*after, *before])
     return [CauseCount(*n, before[n], after[n]) for n in names if before[n] != after[n]]
 
@@ -210,7 +220,7 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
     """Return the numbers of two successive compilations of ``f`` with different programs, of which the second
     one is a recompile: ``(3, 4)`` stands for ``f#3`` and ``f#4``. Of several such pairs, return the last;
-    None if there is none. Compilations without a recorded program do not count, nor those that a transform
+    None if there is none. Compilations without a recorded program are skipped, and those that a transform
     (``jax.grad``) added to a call."""
     again = {c.id for c in recompilations(f, run)}
     numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs and not c.goes_on]
@@ -221,9 +231,9 @@ def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
 
 
 def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
-    """Return the differences between the programs of ``x`` in run ``a`` and of ``y`` in run ``b``, which are
-    the same function. Programs are compared in pairs: first those with equal ids, then the others in their
-    order. Equal pairs are left out; programs without a partner are included."""
+    """Return the differences between the programs of ``x``, a function of run ``a``, and of ``y``, the same
+    function in run ``b``. Programs are compared in pairs: first those with equal ids, then the remaining ones
+    in their order. Equal pairs are left out; programs without a partner are included."""
     old, new = programs_of(a, x), programs_of(b, y)
     there = {q.id: q for q in new}
     alike = [(p, there[p.id]) for p in old if p.id in there]
@@ -242,7 +252,8 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
 
 def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
     """Return the differences between the cache keys of compilation ``a`` of ``run_a`` and compilation ``b``
-    of ``run_b`` (perhaps the same run), one Cause for each. None if one of the keys was not recorded."""
+    of ``run_b`` (perhaps the same run), one Cause for each. Between two processes, ids of objects, hashes,
+    and settings that only one key has are not compared. None if one of the keys was not recorded."""
     if a.key is None or b.key is None:
         return None
     before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)
@@ -263,8 +274,9 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
 
 
 def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
-    """Return the flattened cache key ``facts`` without what means nothing in another process: ids of objects,
-    hashes (they depend on PYTHONHASHSEED), and settings that are not in ``both``, the names in both keys."""
+    """Return the flattened cache key ``facts`` without the values that have no meaning in another process:
+    ids of objects, and hashes (they depend on PYTHONHASHSEED). Settings that are not in ``both``, the names
+    in both keys, are also left out."""
     return Facts(
         facts.leaves,
         {p: msgspec.structs.replace(s, serial=None, hash=None) for p, s in facts.static.items()},

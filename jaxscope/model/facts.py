@@ -24,24 +24,24 @@ SECONDS = "seconds"  # the unit of a bound
 
 
 def _memory(m: metrics.SavedMetrics) -> Figures | None:
-    """Return the peak and the temporary bytes of a program on one device, by name: ``{"peak": 4096, "temp":
-    1024}``. ``m`` has all figures of the program. Return None if both are unknown."""
+    """Return the peak and the temporary bytes of a program on one device: ``{"peak": 4096, "temp": 1024}``,
+    without unknown ones. None if both are unknown. ``m`` has all figures of the program."""
     memory = m.memory or {}
     return {name: memory[name] for name in ("peak", "temp") if name in memory} or None
 
 
 def _wire(m: metrics.SavedMetrics) -> Figures | None:
     """Return the most bytes that one device sends in one call of a program, by mesh axes: ``{"data": 4096,
-    ...}``. ``m`` has all figures of the program. A value is None if it is unknown. Return None if the
-    collectives are unknown."""
+    ...}``. A value is None if it is unknown. Return None if all are unknown. ``m`` has all figures of the
+    program."""
     traffic = m.traffic if isinstance(m, ProgramMetrics) else None
     return None if traffic is None else {axes.text(over): t.wire_bytes for over, t in traffic.items()}
 
 
 def _bound(m: metrics.SavedMetrics) -> Figures | None:
-    """Return the lower bound on the seconds of one call of a program, as ``{"least": seconds}``. ``m`` has
-    all figures of the program. None if unknown, or if the program is not for a target (a machine given by
-    ``--target``)."""
+    """Return the lower bound on the seconds of one call of a program, as ``{"least": seconds}``. None if
+    unknown, or if the program is not for a target (a machine given by ``--target``). ``m`` has all figures of
+    the program."""
     bounds = m.bounds if isinstance(m, ProgramMetrics) else None
     return None if bounds is None else {"least": bounds.least}
 
@@ -114,8 +114,9 @@ def _judged(
 
 
 def _counts(run: Run) -> dict[str, float]:
-    """Return the numbers of recompiles, compilations, traces, transfers etc. of a run, by name:
-    ``{"recompiles": 3, ...}``."""
+    """Return the numbers of recompiles, traces, transfers etc. of a run: ``{"recompiles": 3,
+    "transfers_to_host": 8, ...}``. Recompiles and fast-path misses are those of the user's functions;
+    compilations, lowerings and traces are those of all functions."""
     functions = run.functions.values()
     return {
         "recompiles": sum(len(recompiles(f, run)) for f in functions if f.user),
@@ -129,15 +130,15 @@ def _counts(run: Run) -> dict[str, float]:
 
 
 def _transferred(run: Run) -> dict[str, float]:
-    """Return the bytes that the run transferred to the host and to devices, as {``bytes_to_host`` or
-    ``bytes_to_devices``: bytes}. The dict is empty if transfers were not recorded."""
+    """Return the bytes that the run transferred: ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``. Empty
+    if transfers were not recorded."""
     return _transfers(run, "bytes", "bytes")
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
-    """Return the number or the bytes of all transfers of the run to the host and to devices:
-    ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``. ``attribute`` is ``count`` or ``bytes``; ``name``
-    is the beginning of the names. Unknown numbers count as 0. Empty if transfers were not recorded."""
+    """Return the sums of one attribute of all transfers of the run, ``count`` or ``bytes``, for each
+    direction. The keys begin with ``name``: with ``bytes``, ``{"bytes_to_host": 4096, "bytes_to_devices":
+    1024}``. Unknown numbers count as 0. Empty if transfers were not recorded."""
     if not transfers.counted(run):
         return {}
     found = transfers.transfers(run)
@@ -176,8 +177,9 @@ def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
 
 
 def _largest(metric: Metric, programs: Sequence[ProgramMetrics]) -> Figures | None:
-    """Return the largest value of each figure of ``metric`` in ``programs``, by name of the figure; None as a
-    value if one program's value is unknown. Return None if all figures of one of the programs are unknown."""
+    """Return {name of the figure: its largest value in ``programs``} for the figures of ``metric``. A value
+    is None if it is unknown for one of the programs. Return None if all figures of one of the programs are
+    unknown."""
     found: dict[str, float | None] = {}
     for program in programs:
         figures = metric.extract(program)

@@ -128,16 +128,17 @@ class Fold:
 
     def count(self, log: str, numbers: Sequence[int]) -> None:
         """Update the counts that grow without events (calls, steps, fast-path misses). ``numbers`` are the
-        contents of the counts file of the log with the name ``log``. The field ``cell`` of an event is the
-        index of its count there."""
+        contents of the counts file of the log with the name ``log``. The field ``cell`` of an event is an
+        index into ``numbers``."""
         for cell, event in list(self._cells.get(log, {}).items()):
             field = "index" if isinstance(event, ev.Step) else "count"
             if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):
                 self.apply(msgspec.structs.replace(event, **{field: numbers[cell]}), log)
 
     def _process(self, event: ev.Event, log: str) -> Process:
-        """Return the process that wrote ``event`` into the log with the name ``log``, after an update of its
-        last time and its JAX process index. The process is created at its first event."""
+        """Return the process that wrote ``event`` into the log with the name ``log``, and update its last
+        time and its JAX process index. The process is created at its first event. Without ``log``, the pid
+        decides."""
         process = self._by_log.get(log) if log else self._by_pid.get(event.pid)
         if process is None or (not log and isinstance(event, ev.RunStarted) and process.started is not None):
             name = str(event.pid)
@@ -156,6 +157,9 @@ class Fold:
             process.index = event.process_index
         return process
 
+    # -- one method for each kind of event: it adds ``event``, which ``process`` wrote, to the records, and
+    # -- returns the compilation to which the event belongs, if there is one
+
     def _started(self, process: Process, event: ev.RunStarted) -> None:
         process.started = event
         process.first_ns = event.t_ns
@@ -167,14 +171,17 @@ class Fold:
         self._function(event.function).seen = event
 
     def _source(self, process: Process, event: ev.SourceSeen) -> None:
+        """Add the checksum of a source file of the user. A notebook cell also has a text."""
         self.sources[event.file] = self.sources.get(event.file, frozenset()) | {event.sha256}
         if event.text is not None:
             self.cells[event.file] = event.text
 
     def _context(self, process: Process, event: ev.ContextSeen) -> None:
+        """Remember the settings of JAX to which cache keys refer by the id ``event.context``."""
         self.contexts[process.id, event.context] = event.settings
 
     def _missed(self, process: Process, event: ev.Missed) -> Compilation:
+        """Add the call that missed JAX's C++ fast path, with its function and its cache key."""
         c = self._calls.get((process.id, event.call))
         function = self._function(event.function or UNKNOWN_FUNCTION)
         if c is None:
@@ -201,6 +208,7 @@ class Fold:
         return c
 
     def _reused(self, process: Process, event: ev.TraceReused) -> Compilation:
+        """Record that JAX took an earlier trace from its cache. Its seconds count, but not as a trace."""
         c = self._call(process, event)
         self._ended(process, c, ev.TRACE, event, reached=False)
         return c
@@ -230,6 +238,7 @@ class Fold:
         return c
 
     def _memory_read(self, process: Process, event: ev.MemoryRead) -> Compilation:
+        """Add the memory that a program needs to the earlier event of its compilation."""
         c = self._call(process, event)
         if c.compiled is not None:
             before, c.compiled = c.compiled, msgspec.structs.replace(c.compiled, memory=event.memory)
@@ -239,10 +248,12 @@ class Fold:
         return c
 
     def _targets(self, process: Process, event: ev.TargetsWanted) -> None:
+        """Add the targets (machines given by ``--target``) for which functions are also compiled."""
         self.targets += [t for t in event.targets if t not in self.targets]
         self.forced_devices = event.forced if event.forced is not None else self.forced_devices
 
     def _retargeted(self, process: Process, event: ev.Retargeted) -> Compilation:
+        """Add the program that was lowered for a target (``--target``), or was skipped."""
         c = self._call(process, event)
         id = event.program or f"{c.id}@{event.target}"  # a program that was skipped has no id
         program = self._for_target(id)
@@ -254,15 +265,18 @@ class Fold:
         return c
 
     def _target(self, event: ev.TargetCompiling | ev.TargetCompiled) -> None:
+        """Record that the compiler for a target (``--target``) began or ended with a program."""
         self._for_target(event.program).target_event(event)
 
     def _for_target(self, id: str) -> Program:
+        """Return the program for a target (``--target``) with this id. If there is none, create it."""
         program = self.retargeted.get(id)
         if program is None:
             program = self.retargeted[id] = Program(id)
         return program
 
     def _fate(self, process: Process, event: ev.ArgumentFate) -> Compilation | None:
+        """Record which arguments of a call were still alive after it. None if the call is unknown."""
         c = self._calls.get((process.id, event.call))
         if c is not None:
             c.fate = event
@@ -275,20 +289,24 @@ class Fold:
         return c
 
     def _text(self, process: Process, event: ev.ProgramText) -> None:
+        """Add the name of the file with a text of a program (StableHLO or HLO), and its size."""
         program = self._program(event.program, None)
         program.texts[event.stage] = event.blob
         program.text_bytes[event.stage] = event.bytes
 
     def _misses(self, process: Process, event: ev.MissesCounted) -> None:
+        """Update the number of fast-path misses of a function that have no event of their own."""
         counted = self._function(event.function).counted_misses
         counted[process.id] = max(event.count, counted.get(process.id, 0))
 
     def _step(self, process: Process, event: ev.Step) -> None:
+        """Record that the program ended a step by ``jaxscope.step()``."""
         process.step = max(event.index, process.step or 0)
         if process.first_step is None:
             process.first_step = event.index
 
     def _step_timed(self, process: Process, event: ev.StepTimed) -> None:
+        """Add the time at which a step ended, with the seconds of all transfers until then."""
         every = process.transfers.items()
         spent = {key: t.step_seconds for key, t in every if 0 < t.step_seconds < MOST_SECONDS}
         process.step_times.append(StepTime(event, spent))
@@ -299,11 +317,15 @@ class Fold:
         function.step = function.step or event.step
 
     def _called(self, process: Process, event: ev.Called) -> None:
+        """Update the number of calls of a watched function. ``process.calls`` is replaced, not changed,
+        because compilations keep the old mapping."""
         counted = self._function(event.function).counted_calls
         counted[process.id] = max(event.count, counted.get(process.id, 0))
         process.calls = {**process.calls, event.function: event.count}
 
     def _brought(self, process: Process, event: ev.Brought) -> None:
+        """Update how many calls of a watched function passed a number of bytes in NumPy arguments. If the
+        bytes could not be read, the numbers of this process become None."""
         brought = self._function(event.function).brought
         if event.lost:
             brought[process.id] = None
@@ -316,10 +338,12 @@ class Fold:
             self.lost.append(lost)
 
     def _capture_changed(self, process: Process, event: ev.CaptureChanged) -> None:
+        """Add a value that a watched function read in its trace and that has changed since."""
         known = StaleCapture(self._function(event.function), process, _without_words(event))
         self.stale.append(known)
 
     def _capture_renewed(self, process: Process, event: ev.CaptureRenewed) -> None:
+        """Record that a new trace uses the changed values that an older trace had read."""
         for stale in self.stale:
             seen = stale.changed
             if stale.process is process and (seen.function, seen.call) == (event.function, event.call):
@@ -344,6 +368,8 @@ class Fold:
         process.profiles.append(event)
 
     def _transferred(self, process: Process, event: ev.Transferred) -> None:
+        """Replace the earlier event of the same line, direction and kind, unless that has a larger count.
+        ``process.first_seconds`` keeps the seconds of the first transfer, if they are known."""
         site = event.site
         key = (event.direction, event.via, site.file if site else "", site.line if site else 0)
         before = process.transfers.get(key)
@@ -367,6 +393,8 @@ class Fold:
     # -- records, created on demand: the event that introduces one may be missing -----------------
 
     def _function(self, id: str) -> Function:
+        """Return the function with this id, and increase its version. If there is none, create it with the
+        names that the id contains."""
         function = self.functions.get(id)
         if function is None:
             function = self.functions[id] = Function(id, unseen(id))
@@ -374,6 +402,8 @@ class Fold:
         return function
 
     def _call(self, process: Process, event: Any) -> Compilation:
+        """Return the call to which ``event`` belongs. If the log does not have the call, create it with an
+        unknown function."""
         c = self._calls.get((process.id, event.call))
         if c is None:
             c = self._new(process, event.call, self._function(UNKNOWN_FUNCTION), event.t_ns)
@@ -386,6 +416,8 @@ class Fold:
         return c
 
     def _move(self, c: Compilation, function: Function) -> None:
+        """Assign the call ``c`` to another function, with the phases that it has completed. The placeholder
+        for an unknown function is deleted when it is empty."""
         old = c.function
         old.version += 1
         old.compilations.remove(c)
@@ -403,6 +435,8 @@ class Fold:
             del self.functions[UNKNOWN_FUNCTION]
 
     def _program(self, id: str, c: Compilation | None) -> Program:
+        """Return the program with this id. If there is none, create it. If ``c`` is given, it becomes one of
+        the program's compilations."""
         program = self.programs.get(id)
         if program is None:
             program = self.programs[id] = Program(id)
@@ -443,22 +477,23 @@ class Fold:
 
 
 def _no_texts(_: Program) -> Texts:
+    """Return empty texts, for a run of which no files are read."""
     from jaxscope.analysis.programs import NOTHING
 
     return NOTHING
 
 
 def _without_words(event: ev.CaptureChanged) -> ev.CaptureChanged:
-    """Return ``event`` as today's logs have it. Those of older versions have the words `` of helper`` in
-    ``where``, and ``another`` before a text that is the same as the old one."""
+    """Return ``event`` in today's format. In older versions, the reader is a part of ``where`` (``global of
+    helper``), and ``another`` precedes ``after`` if the old value has the same text."""
     where, _, reader = event.where.partition(" of ")
     after = event.before if event.after == f"another {event.before}" else event.after
     return msgspec.structs.replace(event, where=where, reader=event.reader or reader or None, after=after)
 
 
 def _now(process: Process, c: Compilation) -> None:
-    """Store in call ``c`` the number of steps and calls that ``process``, which made ``c``, has counted so
-    far. They later tell in which step ``c`` was."""
+    """Store in call ``c`` the numbers of steps and of calls that its ``process`` has counted so far. They
+    later show in which step ``c`` was."""
     c.marks, c.calls = process.step or 0, process.calls
 
 

@@ -18,10 +18,11 @@ FAR = 200  # a line so many lines below the first line of a function is not in t
 
 
 def find_functions(run: Run, text: str) -> list[Function]:
-    """Return the functions of ``run`` that match ``text``: an id, a name, the end of a name, a file or first
-    line (``file:line``), a part of a name, or another line. Of these, the first that fits any function
-    counts. The user's functions come first, the slowest of them at the beginning. If functions of the user
-    match by name, file or first line, all others are left out.
+    """Return the functions of ``run`` that match ``text``. Tried in this order, until a function matches: an
+    id, a name, the end of a name, a file or first line (``file:line``), a part of a name, any other line.
+
+    The user's functions come first, and of these the slowest to compile. If functions of the user match, all
+    others are left out, except in a match by id or by any other line.
 
     Raises:
       UsageError: nothing matches; the hint lists similar names, or else names of this run.
@@ -48,11 +49,10 @@ def find_functions(run: Run, text: str) -> list[Function]:
 
 
 def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """Return (functions, number of the compilation) for a text such as ``train_step#4``. The number is None
-    if ``text`` does not end with ``#`` and a number.
+    """Return (functions, number of the compilation) for ``text``: ``train_step#4`` gives the functions
+    ``train_step`` and 4. The number is None if ``text`` does not end with ``#`` and a number.
 
-    If several functions have the name, all are returned, and at least one of them has a compilation with this
-    number.
+    If several functions match, all are returned, and at least one of them has a compilation with this number.
 
     Raises:
       UsageError: no such function, or no such number.
@@ -92,7 +92,7 @@ def is_called(f: Function, text: str) -> bool:
 
 
 def has_twin(run: Run, f: Function) -> bool:
-    """Return whether another function of the run has the same name, file and line as ``f``, as if a factory
+    """Return whether another function of ``run`` has the same name, file and line as ``f``, as if one factory
     made both."""
     place = f.seen.name, f.seen.file, f.seen.line
     return any(
@@ -101,11 +101,13 @@ def has_twin(run: Run, f: Function) -> bool:
 
 
 def _exact(f: Function, text: str) -> bool:
+    """Return whether ``text`` is the name or the qualified name of ``f``."""
     return text in (f.seen.qualname, f.seen.name)
 
 
 def _ending(f: Function, text: str) -> bool:
-    """Return whether ``text`` is the end of the full name of ``f``: ``B.step`` of ``train.B.step``."""
+    """Return whether ``text`` is the full name of ``f``, or the end of it after a dot: ``B.step`` of
+    ``train.B.step``. ``<locals>`` may be left out."""
     full = f"{f.seen.module or ''}.{f.seen.qualname}"
     return bool(text) and (
         full == text or full.endswith("." + text) or full.replace(".<locals>", "").endswith("." + text)
@@ -128,9 +130,9 @@ def _place(f: Function, text: str) -> bool:
 
 
 def _around(functions: list[Function], text: str) -> list[Function]:
-    """Return the functions that probably contain the line ``text`` (``train.py:12``): those whose first line
-    is the nearest one above it. Empty if ``text`` is no line, or if no function begins less than FAR lines
-    above it."""
+    """Return the functions that probably contain the line ``text`` (``train.py:12``): of those that begin
+    above it, those whose first line is the nearest. Empty if ``text`` is no line, or if no function begins
+    less than FAR lines above it."""
     name, _, line = text.rpartition(":")
     if not name or not line.isdecimal():
         return []
@@ -140,7 +142,7 @@ def _around(functions: list[Function], text: str) -> list[Function]:
 
 
 def _loose(f: Function, text: str) -> bool:
-    """Return whether ``text`` (at least two characters) is a part of the qualified name of ``f``, ignoring
-    case."""
+    """Return whether ``text`` (at least two characters) is a part of the qualified name of ``f``. Upper and
+    lower case are equal."""
     low = text.casefold()
     return len(low) > 1 and (low == f.seen.name.casefold() or low in f.seen.qualname.casefold())

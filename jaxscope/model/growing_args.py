@@ -33,8 +33,9 @@ def arguments(run: Run, f: Function) -> frozenset[str]:
 
 
 def mostly(run: Run, misses: Sequence[Miss]) -> bool:
-    """Return whether the function itself lengthened the argument in most of the latest recompiles. ``misses``
-    are recompiles of one function, in order of time: (call, its cause of kind ``shape``)."""
+    """Return whether the function itself lengthened the argument in more than half of the latest recompiles
+    (at most LATEST). ``misses`` are recompiles of one function, in order of time: (call, its cause of kind
+    ``shape``)."""
     # If so, the advice is to allocate the argument with its final size, not to pad it to a few sizes.
     latest = misses[-LATEST:]
     half = (len(latest) + 1) // 2
@@ -43,9 +44,9 @@ def mostly(run: Run, misses: Sequence[Miss]) -> bool:
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
-    """Return whether the argument of ``c`` whose shape changed is the result of an earlier call that made it
-    longer, according to tree, shapes and dtypes. ``cause`` is the change of the shape. False if another line
-    is known to have created the argument."""
+    """Return whether the argument of ``c`` whose shape changed is the result of an earlier call of the same
+    function, longer than the argument of that call. ``cause`` is the change of the shape. Arrays are
+    recognized by tree, shapes and dtypes. False if another line is known to have created the argument."""
     comparison = causes.compared(run, c)
     if cause.kind != "shape" or cause.path is None or comparison is None:
         return False
@@ -73,6 +74,7 @@ def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> b
 
 
 def _ran(c: Compilation) -> bool:
+    """Return whether ``c`` is an ordinary call that traced, lowered or compiled."""
     return c.entry == "call" and bool(c.reached_phases)
 
 
@@ -83,8 +85,9 @@ def _argument(facts: Facts, name: str) -> dict[str, LeafFacts]:
 
 
 def _longer(before: dict[str, LeafFacts], now: dict[str, LeafFacts]) -> bool:
-    """Return whether an argument became longer from the call ``before`` to the call ``now``, both {path below
-    the argument: leaf}: at least one dimension became longer, and none became shorter."""
+    """Return whether an argument became longer between two calls: at least one dimension became longer, and
+    none became shorter. ``before`` and ``now`` are the leaves of the argument in these calls, as {path below
+    the argument: leaf}. False if paths or ranks differ, or a shape is unknown."""
     if before.keys() != now.keys():
         return False
     pairs = []

@@ -23,8 +23,7 @@ _UNLIKE = frozenset(
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
     """Return the names of the fields of ``kind`` (an event type, Key or Facts) whose equal values are kept
-    only once. Left out are numbers, the fields that all events have, and fields that differ in almost all
-    events (_UNLIKE)."""
+    only once. Left out are fields with numbers, the fields that all events have, and _UNLIKE."""
     plain = {f.name for f in msgspec.structs.fields(ev.Event)} | _UNLIKE
     return tuple(
         f.name

@@ -26,6 +26,7 @@ class Earlier:
     are compared by hash: a collision only adds a key to compare with.
 
     Attributes:
+      compilations: the call of each key.
       facts: the flattened form of each key.
       positions: {number of the call: position of its key}.
       entries: the kinds of calls that the keys are from: call, aot, transform, nested.
@@ -64,14 +65,13 @@ class Earlier:
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
         """Return the positions (indices) of the latest keys before position ``end``, at most ``most``, the
-        latest first. With ``fits``, the latest LOOK_AT keys are searched for those whose compilation it
-        accepts."""
+        latest first. If ``fits`` is given, only keys whose compilation ``fits`` accepts are returned, of the
+        latest LOOK_AT keys."""
         return _latest(range(end), most, self._at(range(end), fits))
 
     def hashes(self, call: int, key: Key) -> tuple[int, int]:
-        """Return (hash of the shapes, hash of the static values) of ``key``, the cache key of the call
-        with the number ``call``. The hashes are taken from the index if it has the call, and computed
-        otherwise."""
+        """Return (hash of the shapes, hash of the static values) of ``key``, the cache key of the call with
+        the number ``call``. The index does not need to have the call."""
         at = self.positions.get(call)
         return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
 
@@ -94,15 +94,17 @@ class Earlier:
         return found
 
     def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
-        """Return the position (index) of the latest key before position ``end`` that has the shapes of
-        ``key`` and whose compilation ``fits`` accepts, among the latest LOOK_AT with these shapes. None if
-        there is none."""
+        """Return the position (index) of the latest key before position ``end`` with the shapes of ``key``.
+        Only keys whose compilation ``fits`` accepts count, and only the latest LOOK_AT keys with these shapes
+        are tried. None if there is none."""
         known = self.by_shapes.get(shapes(key), [])
         before = range(bisect_left(known, end))
         found = _latest(before, 1, self._at(known, fits))
         return known[found[0]] if found else None
 
     def _at(self, positions: Sequence[int], fits: Fits | None) -> Callable[[int], bool] | None:
+        """Return a function that takes an index into ``positions`` and returns whether ``fits`` accepts the
+        compilation of this key; None if ``fits`` is None."""
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
     def with_shapes(self, pairs: Sequence[tuple[str, object]]) -> list[int]:
@@ -112,8 +114,8 @@ class Earlier:
 
 
 def _latest(numbers: range, most: int, fits: Callable[[int], bool] | None) -> list[int]:
-    """Return at most ``most`` of ``numbers``, the last first. If ``fits`` is given, only numbers that it
-    accepts are returned, and only the last LOOK_AT of ``numbers`` are tried."""
+    """Return at most ``most`` of ``numbers``, the last first. If ``fits`` is given, return only numbers that
+    ``fits`` accepts, and try only the last LOOK_AT of ``numbers``."""
     if fits is None:
         return list(reversed(numbers[-most:]))
     found: list[int] = []
@@ -126,7 +128,8 @@ def _latest(numbers: range, most: int, fits: Callable[[int], bool] | None) -> li
 
 
 class _Function:
-    """The indices of one function in all processes, and how many of its compilations they contain."""
+    """The indices of one function, one for each process (``by_process``). ``taken`` is the number of the
+    function's compilations that they contain, ``last`` the latest of them."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()  # the terminal view reads from two threads

@@ -69,4 +69,6 @@ def entries(run: Run) -> list[Entry]:
 
 
 def _calls(run: Run, members: list[Compilation]) -> int:
+    """Return the number of calls by the user to which ``members`` belong. A call under ``jax.grad`` may have
+    several members."""
     return len({causes.traced_by(c.function, run).get(c.id, c.id) for c in members})

@@ -30,12 +30,12 @@ from jaxscope.schema.line_times import (
     LineTimes,
 )
 
-# How long an operation of a matrix product, a slow one (a sort, a power) and another one take, relative to
-# each other: the limits of what was measured on CPUs
+# Relative time of one operation of a matrix product, of one slow operation (a sort, a power) and of one other
+# operation: the extremes of what was measured on CPUs
 WEIGHTS = ((1, 1, 1), (1, 50, 50), (1, 50, 1), (1, 1000, 50))
-CERTAIN = 2  # shares of a function that differ by a larger factor are unknown
+CERTAIN = 2  # if two estimates of a function's share differ by a larger factor, the share is unknown
 LARGE = 50_000  # elements of the arguments of an operation outside jit that may take long
-# Calls of C code, which has no frame
+# Calls of C code, which has no frame: calls that wait for a device, and calls that read an array
 _WAITS, _READS = re.compile(r"\.block_until_ready\("), re.compile(r"(?:np|onp|numpy)\.(?:as)?array\(")
 # Packages that read arrays in C code, without a frame of JAX, and that hardly wait for anything else
 _READERS = frozenset({"matplotlib", "numpy", "seaborn"})
@@ -43,7 +43,7 @@ _MAKE_TEXT = ("numpy", "jax")  # packages whose Python code makes text of arrays
 _OTHER_WAITS = re.compile(r"\b(load\w*|save\w*|im(read|save)|fromfile|tofile|genfromtxt|memmap|pause|show)\(")
 _CONVERTS = re.compile(r"[\w.]*\b(?:as)?array\(")
 FEWEST = 10  # samples: the error of the seconds is then about 30 %
-ERROR_S = 0.2  # seconds between two samples: the largest error of one
+ERROR_S = 0.2  # the most seconds between two samples, and so the largest error of one sample
 LONG_S = 2.0  # seconds: the error is then at most 10 %, also of one sample of one long call of C code
 MOST = 0.8  # share of a loop's seconds that a loop inside it has, for the inner loop to be named
 _Loops = list[tuple[Frame, int]]  # (first line, number of the last line) of loops, outermost first
@@ -74,8 +74,8 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 def measured(run: Run) -> LineTimes | None:
-    """Return the times of the main thread of the main process by line, since JAX had a backend. None if
-    nothing was measured then."""
+    """Return the times of the main thread of the main process by line, from the moment when JAX had a
+    backend. None if nothing was measured after that."""
     times = run.main.line_times if run.main is not None else None
     return times if times is not None and times.seconds else None
 
@@ -112,9 +112,10 @@ def by_line(run: Run) -> list[Spent]:
 
 @cached_until_changed
 def entries(run: Run) -> list[tuple[str, LineTime]]:
-    """Return the times of the main thread since JAX had a backend, each as (what the thread did, the time).
-    Empty if nothing was measured. If the thread slept in an operation outside jit or in Python code, the time
-    of the sleep is an entry of its own."""
+    """Return the times of the main thread since JAX had a backend, each as (what the thread did, the time):
+    ``("waiting", LineTime(...))``. Empty if nothing was measured. If the thread slept in an operation outside
+    jit or in Python code, the sleep is an entry of its own: ``waiting`` if it was for a device, else
+    ``sleeping``."""
     times = measured(run)
     if times is None:
         return []
@@ -166,9 +167,8 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
 
 @cached_until_changed
 def converting(run: Run) -> dict[tuple[str, int], tuple[float, int]]:
-    """Return (file, line) -> (seconds, number of samples) in which the main thread ran a call of
-    ``jnp.array`` or ``jnp.asarray`` there, before and after JAX had a backend, without the time that it
-    slept."""
+    """Return {(file, line): (seconds, number of samples)} of the calls of ``jnp.array`` and ``jnp.asarray``
+    in the main thread, before and after JAX had a backend. The seconds do not contain sleep."""
     times = run.main.line_times if run.main is not None else None
     every = [t for doing, t in entries(run) if doing == COPYING]
     every += [t for t in times.setup if t.doing == COPYING and t.stack] if times is not None else []
@@ -191,8 +191,8 @@ def text_seconds(run: Run, at: Frame) -> float | None:
 
 
 def makes_text(doing: str, t: LineTime) -> bool:
-    """Return whether the main thread made text of arrays in the time ``t``, if the line prints or formats
-    arrays. ``doing`` is what it did according to ``entries``."""
+    """Return whether, at a line that prints or formats arrays, the main thread made their text in the time
+    ``t``: it ran Python code of NumPy or JAX. ``doing`` is what the thread did according to ``entries``."""
     return doing == PYTHON and t.library in _MAKE_TEXT
 
 
@@ -222,8 +222,8 @@ def seconds_in_loop(run: Run, stack: Sequence[Frame]) -> float | None:
 
 
 def sure_seconds(times: Sequence[LineTime]) -> float | None:
-    """Return the sum of the seconds of ``times``. None if its error is large: if it has fewer than FEWEST
-    samples, takes less than LONG_S, and less than twice the largest error of each sample."""
+    """Return the sum of the seconds of ``times``. None if the sum may be wrong by much: if it has fewer than
+    FEWEST samples, and is less than LONG_S and less than 2 * ERROR_S for each sample."""
     # A call of C code that waits is one sample, however long.
     seconds, samples = sum(t.seconds for t in times), sum(t.samples for t in times)
     exact = seconds >= LONG_S or (samples > 0 and seconds >= 2 * ERROR_S * samples)
@@ -232,8 +232,8 @@ def sure_seconds(times: Sequence[LineTime]) -> float | None:
 
 def running_seconds(run: Run, function: Function) -> float | None:
     """Return the seconds that the main thread spent in calls of the jitted ``function`` and on waiting for
-    its values. None if nothing was measured, if there are too few samples, or if more time was spent in waits
-    that may also be for other functions and cannot be divided.
+    its values. None if nothing was measured, or if there are too few samples. None also if waits that may be
+    for other functions, and cannot be divided, took longer.
 
     A wait counts if no other jitted function of the user can be its reason. Of a wait in a loop that also
     calls other jitted functions, a part counts (``_parts_in_loops``)."""
@@ -296,9 +296,9 @@ def _parts_in_loops(
     A wait is divided by the arithmetic operations of the programs that the loop calls.
 
     Args:
-      calls: the recorded calls of jitted functions of the user, and of operations outside jit on large
-        arrays, which count as such, too.
-      is_own: whether all of a wait is for the results of ``function``.
+      calls: the recorded calls of the user's jitted functions, and of operations outside jit on large arrays,
+        which count like jitted functions.
+      is_own: whether all of a wait is for the results of ``function``; such waits are skipped.
     """
     parts, unknown = [], 0.0
     shares: dict[tuple[Frame, int], float | None] = {}
@@ -326,9 +326,9 @@ def _parts_in_loops(
 def _share_in_loop(
     run: Run, function: Function, loop: tuple[Frame, int], called: Sequence[tuple[Compilation, _Loops]]
 ) -> float | None:
-    """Return the share of ``function`` in the work of all ``called`` functions that ``loop`` calls, from 0 to
-    1: the highest estimate. None if it is unknown, or if it depends much on how long the kinds of operations
-    take.
+    """Return the fraction (0 to 1) of the arithmetic work of ``loop`` that ``function`` does; of the
+    estimates with WEIGHTS, the highest. None if it is unknown, if the estimates differ much (CERTAIN), or if
+    a call is in an inner loop or depends on a condition.
 
     Args:
       called: the calls to compare, each with the loops around it, outermost first.
@@ -384,8 +384,8 @@ def _waits_in(run: Run, at: Frame) -> Iterator[Frame]:
 
 
 def _around(run: Run, stack: Iterable[Frame], *, comprehensions: bool = False) -> Iterator[tuple[Frame, int]]:
-    """Yield the loops around the lines of ``stack``, each as (first line, number of the last line). If
-    ``comprehensions`` is True, comprehensions count as loops."""
+    """Yield the loops around each line of ``stack`` in turn, outermost first, as (first line, number of the
+    last line). If ``comprehensions`` is True, comprehensions count as loops."""
     text = sources.of(run)
     for frame in stack:
         for first, last in loops_around(text(frame.file), frame.line, comprehensions=comprehensions):
@@ -428,11 +428,12 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
-    """Return the loops in which at least ``least`` seconds of ``times`` were spent (without sleep).
+    """Return the loops in which the main thread spent at least ``least`` seconds of ``times`` (without
+    sleep).
 
-    Of a loop and those inside it, or in functions that it calls, only the inner ones with at least the part
-    MOST of its seconds are returned, or else only the outer one. Around a time, loops that call no jitted
-    functions are ignored if others do."""
+    If a loop inside another loop, or in a function that the other loop calls, has at least the fraction MOST
+    of its seconds, only the inner loop is returned. If some of the loops around a time call jitted functions,
+    the remaining loops around this time are ignored."""
     calls = _with_calls(run)
     nested = [(list(_around(run, reversed(t.stack))), t) for t in times]
     nested = [([loop for loop in around if loop in calls] or around, t) for around, t in nested]
@@ -468,9 +469,9 @@ def _with_calls(run: Run) -> set[tuple[Frame, int]]:
 
 
 def _innermost(nested: list[tuple[_Loops, LineTime]], depth: int, least: float) -> Iterator[Loop]:
-    """Yield the loops at ``depth`` (0: the outermost ones) with at least ``least`` seconds, but instead of a
-    loop the loops inside it that have at least the part MOST of its seconds. ``nested`` has (the loops around
-    a time, outermost first; the time)."""
+    """Yield the loops at ``depth`` (0: the outermost loops) with at least ``least`` seconds. If a loop inside
+    such a loop has at least ``least`` and the fraction MOST of its seconds, yield only the inner loop.
+    ``nested`` has (the loops around a time, outermost first; the time)."""
     members: dict[tuple[Frame, int], list[tuple[_Loops, LineTime]]] = {}
     for around, t in nested:
         if len(around) > depth:
@@ -497,8 +498,8 @@ def traced(run: Run) -> list[Spent]:
 
 
 def _sum(doing: str, members: list[LineTime]) -> Spent:
-    """Return the sum of the times ``members``, in which the main thread did ``doing``. ``line`` and
-    ``callers`` are those of the longest one."""
+    """Return the sum of the times ``members``, in which the main thread did ``doing``. ``line``, ``callers``
+    and ``library`` of the sum are those of the longest time."""
     most = max(members, key=lambda entry: entry.seconds)
     return Spent(
         doing=doing,

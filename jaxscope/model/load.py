@@ -117,8 +117,8 @@ class Tail:
         return Batch(entries, self._reader.counts(), self._reader.damaged, queued if changed else None)
 
     def _end(self, batch: Batch) -> None:
-        """Add to the run what ``batch`` has besides events: counts, the number of damaged lines, the queue.
-        All events of the batch must have been added before."""
+        """Add the counts, the number of damaged lines and the queue of ``batch`` to the run. All events of
+        the batch must have been added before."""
         for log, numbers in batch.counts.items():
             self.run.count(log, numbers)
         self.run.damaged = batch.damaged
@@ -131,6 +131,7 @@ class Tail:
         self._update_liveness()
 
     def _update_liveness(self) -> None:
+        """Store in the run whether the program still runs, and when it was last known to be alive."""
         how = state(self.run, self.directory)
         self.run.going_on = how == "running"
         self.run.alive_ns = alive_ns(how, self.directory)
@@ -156,8 +157,8 @@ def load(directory: RunDir, progress: Progress | None = None) -> Run:
 
 
 class _Logged(Protocol):
-    """The fields of a process that the function ``state`` reads. ``records.Process`` has them, and the
-    shorter record of a process for a comparison of ranks."""
+    """The fields of a process that the function ``state`` reads: of a ``records.Process``, or of a process in
+    a ``RankLog`` (a shorter record of a run, to compare ranks)."""
 
     last_ns: int
     started: RunStarted | None
@@ -177,9 +178,9 @@ class _Ending(Protocol):
 
 
 def alive_ns(how: str, directory: RunDir) -> int | None:
-    """Return when the program was last known to be alive by its heartbeat file in ``directory`` (ns since the
-    epoch): now, if ``how`` is running. None if there is no heartbeat, or if ``how``, the result of ``state``,
-    is neither running nor lost."""
+    """Return when the program was last known to be alive (ns since the epoch), by the heartbeat file in
+    ``directory``. ``how`` is the result of ``state``: if it is running, return the current time. None if
+    there is no heartbeat, or if ``how`` is neither running nor lost."""
     beat = liveness.beat_of(directory.heartbeat) if how in ("running", "lost") else None
     if beat is None:
         return None  # only the times of its events are known
@@ -187,9 +188,9 @@ def alive_ns(how: str, directory: RunDir) -> int | None:
 
 
 def state(run: _Ending, directory: RunDir) -> str:
-    """Return whether the program of ``run``, recorded in ``directory``, still runs: ``exited``, ``stopped``,
-    ``running`` or ``lost``. ``stopped`` is an orderly end with unknown exit code. ``lost`` means that no end
-    is recorded, and that no process is known to write the log."""
+    """Return whether the program of ``run``, recorded in ``directory``, still runs: ``exited``, ``stopped``
+    (an orderly end, with unknown exit code), ``running``, or ``lost`` (no end is recorded, and no process is
+    known to write the log)."""
     if run.exited is not None:
         return "exited"
     if _watched(directory):
@@ -215,8 +216,8 @@ def going_on(run: Run, directory: RunDir) -> bool | None:
 
 
 def _watched(directory: RunDir) -> bool | None:
-    """Return whether ``jaxscope run`` still waits for the end of the program, as the heartbeat file in the
-    run's ``directory`` shows. False if there is no such file; None if unknown."""
+    """Return whether ``jaxscope run`` still waits for the end of the program, according to the heartbeat file
+    in the run's ``directory``. False if there is no such file; None if unknown."""
     beat = liveness.beat_of(directory.heartbeat)
     if beat is None:
         return False

@@ -116,7 +116,7 @@ def _measured(run: Run, process: Process, event: Profiled) -> Measured:
 
 
 def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]:
-    """Return ``times``, the measured instructions of a profile, as one list for each program."""
+    """Return the measured instructions ``times`` of a profile as one list for each program."""
     found: dict[tuple[str, int | None], list[InstructionTime]] = {}
     for t in times:
         found.setdefault((t.module, t.program), []).append(t)
@@ -124,9 +124,9 @@ def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]
 
 
 def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> list[Mapping[str, Located]]:
-    """Return the recorded programs that may be the profiled one, each as {instruction: its line and opcode}:
-    of the programs of ``process`` with its HLO module name, those with the most of the measured instructions
-    ``times``."""
+    """Return the recorded programs that may be the profiled one, each as {instruction: its line and opcode}.
+    Of the programs of ``process`` with the HLO module name of ``times`` (the measured instructions), those
+    that contain the most of ``times`` are returned."""
     of_module = [
         run.instructions_of(p)
         for p in run.programs.values()
@@ -142,8 +142,8 @@ def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> l
 def _located(
     t: InstructionTime, programs: Sequence[Mapping[str, Located]]
 ) -> tuple[str | None, Frame | None]:
-    """Return (opcode, user's line) of the measured instruction ``t``, each None if it is unknown or differs
-    between ``programs``: those that may contain ``t``, each as {instruction: its line and opcode}."""
+    """Return (opcode, user's line) of the measured instruction ``t``; each is None if it is unknown or
+    differs between ``programs``, which may contain ``t``. A program is {instruction: its line and opcode}."""
     found = [p[_key(t)] for p in programs if _key(t) in p]
     opcodes = {each.opcode for each in found}
     lines = {None if each.line is None else each.line.place for each in found}

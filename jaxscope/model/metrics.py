@@ -164,8 +164,7 @@ class Difference(msgspec.Struct, frozen=True):
       what: the figure's name: ``temp_bytes``, ``stablehlo.dot_general``, ``trip_count.6``.
       before, after: the value for the first and for the second program.
       unit: COUNT, BYTES, FLOPS or ``seconds``.
-      worse: whether ``after`` is worse; None: for this figure, neither more nor less is better, or it was not
-        decided which is.
+      worse: whether ``after`` is worse; None: neither more nor less is better, or this was not decided.
       key: the figure's name in its group: ``temp``, ``stablehlo.dot_general``, ``6``.
     """
 
@@ -192,9 +191,9 @@ class Metric(msgspec.Struct, frozen=True):
       extract: a function that returns the figures of a program by name; None: they are unknown.
       tolerance: the relative change that is allowed (0.05 is 5 %), unless the baseline file has another
         value.
-      spelled: a format for the name of a figure outside of the baseline file: ``{}_bytes`` makes
-        ``temp_bytes`` of ``temp``.
-      missing: the value of a figure that a program does not have, if the other program has it; None: unknown.
+      spelled: a format for the name of a figure outside of the baseline file: ``{}_bytes`` turns ``temp``
+        into ``temp_bytes``.
+      missing: the value of a figure that only the other program has; None: unknown.
     """
 
     name: str
@@ -208,8 +207,9 @@ class Metric(msgspec.Struct, frozen=True):
     def compare(
         self, before: SavedMetrics, after: SavedMetrics, tolerance: float = 0.0
     ) -> list[Difference] | None:
-        """Return the figures that are known for both programs and differ by more than ``tolerance``, relative
-        to ``before`` (0.05 is 5 %). None if all figures of one of the programs are unknown."""
+        """Return the figures that are known for both programs and differ by more than ``tolerance``, a
+        fraction of the value in ``before`` (0.05 is 5 %). None if all figures of one of the programs are
+        unknown."""
         old, new = self.extract(before), self.extract(after)
         if old is None or new is None:
             return None
@@ -218,8 +218,8 @@ class Metric(msgspec.Struct, frozen=True):
 
     def differences(self, old: Figures, new: Figures) -> Iterator[Difference]:
         """Yield a Difference for each figure that is known for both programs, even if its values are equal.
-        ``missing`` replaces a figure that only one of them has. ``old`` and ``new`` are {name of the figure:
-        value, None if unknown}."""
+        ``old`` and ``new`` are {name of the figure: value, None if unknown}. For a figure that only one of
+        them has, the other value is ``missing``."""
         for name in dict.fromkeys([*new, *old]):
             x, y = old.get(name, self.missing), new.get(name, self.missing)
             if x is not None and y is not None:
@@ -229,8 +229,8 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:
-    """Return a function that takes the figures of a program and returns their attribute ``field``
-    (``collectives``), or None if they do not have it."""
+    """Return a function that takes the figures of a program and returns their attribute ``field``, such as
+    ``fusions``. The function returns None for figures without this attribute."""
     return lambda metrics: getattr(metrics, field, None)
 
 
@@ -417,8 +417,8 @@ def callback_key(c: Callback) -> str:
 
 
 def _arguments(key: Key) -> dict[str, int]:
-    """Return the number of arguments with each path, type and sharding in the cache key ``key``:
-    ``{"batch['x']: f32[64,32] P('data',)": 1}``. Numbers in paths become ``*``."""
+    """Return {path, type and sharding: number of such arguments} for the cache key ``key``: ``{"batch['x']:
+    f32[64,32] P('data',)": 1}``. Numbers in paths become ``*``."""
 
     def spec(index: int | None) -> str:
         s = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None
@@ -439,7 +439,8 @@ def _grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def _counted(figures: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return {name: sum of its numbers} for the pairs ``figures`` (name, number)."""
+    """Return {name: sum of its numbers} for the pairs ``figures`` (name, number). Names are shortened, and
+    addresses in them removed (``clean``)."""
     found: Counter[str] = Counter()
     for name, n in figures:
         found[clean(name)] += n
