@@ -39,8 +39,8 @@ class ArgumentWork(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[ArgumentWork]:
     """Return the number of arithmetic operations of a program, grouped by the arguments on which they depend,
-    the largest group first. The list is empty if the program has no arguments, or very many arguments or
-    groups, or if an argument has no name.
+    the largest group first. The list is empty if the program has no arguments, if an argument has no name, or
+    if there are more than 60 names of arguments or more than 100 groups.
 
     Args:
       arguments: the program's arguments, in order.
@@ -117,6 +117,9 @@ def _masks(module: Module, sources: Sources, own: Sequence[int]) -> list[int]:
 
 
 def _of_operand(masks: Sequence[int], arguments: Sequence[int], operand: int) -> int:
+    """Return the number of ``_masks`` for one operand, which is as in ``Op.operands``. ``masks`` has the
+    numbers of the operations, ``arguments`` those of the function's arguments. Return 0 for an unknown
+    argument."""
     if operand >= 0:
         return masks[operand]
     return arguments[-1 - operand] if -1 - operand < len(arguments) else 0

@@ -39,8 +39,10 @@ class BranchWork(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[BranchWork]:
-    """Return large work (``LEAST``, ``SHARE``) before a conditional of the user's code that only one of its
-    branches uses, the largest first. Work that is mostly created by differentiation is left out."""
+    """Return the work before conditionals of the user's code that only one branch uses, the most operations
+    first. The work has at least LEAST (100,000) operations, which are at least SHARE (a tenth) of the
+    program's operations. Work of which differentiation created more than half is left out. Conditionals on a
+    constant are left out, because XLA removes them."""
     found = []
     conditionals = [i for i, op in enumerate(module.ops) if op.name in BRANCHES]
     if not conditionals:

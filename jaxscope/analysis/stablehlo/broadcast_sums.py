@@ -31,12 +31,13 @@ SCALES = frozenset({"stablehlo.multiply", "stablehlo.divide"})
 
 
 def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]:
-    """Return [(kind, operations, operations of the matrix product)] if the operation at ``index`` is a sum
-    over products or squared differences of broadcast arrays; else an empty list. The kind is ``distances`` or
-    ``sum-of-outer``. ``operations`` is the number of ordinary operations that take as long as the sum.
+    """Return [(kind, operations, operations of a matrix product instead)] if the operation at ``index`` is a
+    sum over products or squared differences of broadcast arrays; else an empty list. The kind is
+    ``distances`` for squared differences, ``sum-of-outer`` for products. ``operations`` is how many ordinary
+    operations take as long as the sum.
 
     Args:
-      flow: the makers and users of the module's values.
+      flow: the operations that compute and read the module's values.
       sources: the lines of the user's code that cause the module's operations.
     """
     op = flow.module.ops[index]
@@ -67,16 +68,17 @@ def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]
 
 
 def _is_square(flow: Flow, value: Value) -> bool:
+    """Return whether ``value`` is a square, ``x * x`` or ``chlo.square``."""
     op = flow.module.ops[value.at]
     twice = op.name == "stablehlo.multiply" and len(op.inputs) == 2 and op.operands[:1] == op.operands[1:]
     return twice or op.name == "chlo.square"
 
 
 def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept: Sequence[int]) -> bool:
-    """Return whether operand ``k`` of ``reader`` is a difference of two arrays that are broadcast along
-    different dimensions of ``kept``, possibly scaled by an array that is equal along ``kept``. False if one
-    of these dimensions has fewer than ``POINTS`` elements. False also if an operation other than ``reader``
-    and the gradient uses the difference."""
+    """Return whether operand ``k`` of the operation ``reader`` is a difference ``a - b`` of arrays that are
+    broadcast along different dimensions in ``kept``, of at least POINTS (8) elements each. The difference may
+    be scaled by an array that is equal along ``kept``, the dimensions that the sum keeps. Return False if an
+    operation other than ``reader`` uses the difference, unless differentiation created that use."""
     value = flow.operand(reader, k)
     if value is None:
         return False
@@ -99,9 +101,9 @@ def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept:
 
 
 def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int], depth: int) -> bool:
-    """Return whether only operations that differentiation created use the result of the operation ``user``,
-    and add it up over dimensions of ``kept`` only, as in the gradient of squared distances. ``depth`` limits
-    how many operations are followed."""
+    """Return whether differentiation created all operations in which the uses of the operation ``user`` end,
+    as in the gradient of squared distances. A sum there must be over dimensions in ``kept`` only. After
+    ``depth`` operations, the search ends."""
     op, backward = flow.module.ops[user], sources.backward(user)
     if op.name == SUM and backward:
         return set(work.sizes(_SUMMED, op.detail)) <= set(kept)
@@ -113,8 +115,8 @@ def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int]
 
 
 def _is_outer_product(flow: Flow, value: Value, kept: Sequence[int]) -> bool:
-    """Return whether ``value`` is the product of at least ``FACTORS`` arrays, each broadcast along a
-    dimension of ``kept``, of which two are broadcast along different dimensions."""
+    """Return whether ``value`` is the product of at least FACTORS (3) arrays, each broadcast along a
+    dimension in ``kept``. Two of them must have no such dimension in common."""
     factors = _factors(flow, value)
     along = [frozenset(d for d in kept if f is not None and flow.spreads(f, d)) for f in factors]
     if len(factors) < FACTORS or not all(along):
@@ -123,8 +125,8 @@ def _is_outer_product(flow: Flow, value: Value, kept: Sequence[int]) -> bool:
 
 
 def _factors(flow: Flow, value: Value | None) -> list[Value | None]:
-    """Return the factors of a product of arrays, without constants. None stands for a factor that is an
-    argument of the program or unknown."""
+    """Return the factors of a product of arrays, without constants; ``[value]`` if ``value`` is not a
+    product. None stands for a factor that is an argument of the program or unknown."""
     op = flow.module.ops[value.at] if value is not None else None
     if value is None or op is None or op.name != "stablehlo.multiply":
         return [] if flow.is_constant(value) else [value]

@@ -50,7 +50,7 @@ class _Node(msgspec.Struct, frozen=True):
 
     Attributes:
       kind: ``file`` (a line), ``function`` (a name and a line) or ``place`` (anything else). The location
-        around a ``function`` decides whether its name is that of a Python function or of an operation.
+        around a ``function`` decides whether this name is the name of a Python function or of an operation.
       place: the origin that is known from this location.
     """
 
@@ -78,8 +78,9 @@ class Locations:
         self.unread: set[str] = set()
 
     def place(self, text: str) -> Place:
-        """Return the origin of an operation with this location: the text between the parentheses of
-        ``loc(...)``, ``#loc5`` or a location written out."""
+        """Return the origin of an operation from its location ``text``, which is what ``loc(...)`` contains:
+        ``#loc5`` or a location written out. If the location cannot be parsed, add it to ``unread`` and return
+        ``NOWHERE``."""
         found = self._places.get(text)
         if found is None:
             node = self._resolve(text)
@@ -90,8 +91,8 @@ class Locations:
         return found
 
     def _resolve(self, text: str) -> _Node:
-        """Parse a location and all locations that it refers to. This is done without recursion, because a
-        chain of references may be longer than Python's recursion limit."""
+        """Parse the location ``text`` and all locations to which it refers, and return it. This is done
+        without recursion, because a chain of references may be longer than Python's recursion limit."""
         waiting = [text]
         entered: set[str] = set()
         while waiting:
@@ -110,6 +111,8 @@ class Locations:
         return self._known.get(text, UNKNOWN)
 
     def _needs(self, text: str) -> list[str]:
+        """Return the locations to which the location ``text`` refers: for a ``#loc`` name the location that
+        it stands for, else the ``#loc`` names in the text."""
         if text.startswith("#"):
             target = self._aliases.get(text)
             return [] if target is None else [target]
@@ -118,6 +121,8 @@ class Locations:
         return ALIAS.findall(lexing.STRING.sub("", text))
 
     def _read(self, text: str) -> _Node:
+        """Parse the location ``text``. The locations to which it refers must be in ``_known``; others count
+        as unknown. If the text cannot be parsed, add it to ``unread``."""
         if not text or text == "unknown":
             return UNKNOWN
         if text.startswith("#"):
@@ -192,12 +197,16 @@ class _Unread(Exception):
 
 
 def _after(text: str, at: int, expected: str) -> int:
+    """Return the index after the text ``expected``, which must begin at index ``at`` of ``text``. Raise
+    ``_Unread`` if it does not."""
     if not text.startswith(expected, at):
         raise _Unread
     return at + len(expected)
 
 
 def _file(match: re.Match[str]) -> _Node:
+    """Return the location of a line, ``"a.py":3:4``, from a match of ``FILE``. Line 0 gives an unknown
+    origin."""
     line = int(match[2])
     frame = Frame(file=lexing.unquote(match[1]), line=line, function="")
     return _Node("file", Place(None, (frame,), match[0]) if line else NOWHERE)
@@ -216,11 +225,17 @@ def _renamed(place: Place, name: str | None, function: str) -> Place:
 
 
 def _callsite(callee: _Node, caller: _Node) -> _Node:
+    """Join the two locations of a call site: the frames of ``callee`` come before the frames of ``caller``.
+    The name is that of ``callee``."""
     frames = (callee.place.frames + caller.place.frames)[:MAX_FRAMES]
     return _Node("place", Place(callee.place.name, frames, callee.place.span or caller.place.span))
 
 
 def _named(name: str, child: _Node) -> _Node:
+    """Return the location ``"name"(child)``. If ``child`` is a line, ``name`` may be the name of a Python
+    function or of an operation, and the kind is ``function``. Else ``name`` is the name of an operation. A
+    name such as ``add:`` is only that of the primitive: the longer name in ``child``, if there is one, is
+    kept."""
     place = child.place
     if child.kind == "file" and place.frames:
         return _Node("function", _renamed(place, None, name))

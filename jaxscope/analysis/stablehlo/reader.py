@@ -24,6 +24,7 @@ class _Open:
     """A region of an operation or function (the text between braces) that is being read.
 
     Attributes:
+      block: number of the region, as in ``Op.block``.
       owner: index of the operation that has the region; None: the region is a function's body.
       last: index of the last operation that was read in the region; None if none was read so far.
     """
@@ -36,6 +37,21 @@ class _Open:
 
 
 class _Reader:
+    """Parses one StableHLO text. ``read`` may be called once.
+
+    Attributes:
+      aliases: ``#loc`` name -> the text of its location.
+      names: name of a value in the function that is being read, such as ``%5`` -> the value as in
+        ``Op.operands``; None for an argument of a region.
+      open: the regions that are being read, outermost first. Empty outside of functions.
+      blocks: number of regions so far.
+      modules: number of open braces outside of functions.
+      interned: equal texts are stored once: text -> text.
+      signatures: text of an operation's types -> its parts, as ``lexing.types`` returns them.
+      resources: whether the line is in the resources at the end of the text (``{-#`` to ``#-}``).
+      unchanged: the arguments that loops leave unchanged, as ``carried.unchanged`` returns them.
+    """
+
     def __init__(self) -> None:
         self.name: str | None = None
         self.attributes: dict[str, str] = {}
@@ -54,10 +70,12 @@ class _Reader:
         self.unchanged: dict[int, frozenset[str]] = {}
 
     def problem(self, number: int, text: str) -> None:
+        """Add a problem on line ``number``, unless there are MAX_PROBLEMS (100) already."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(number, text))
 
     def read(self, text: str) -> Module:
+        """Parse the text and return the module. What cannot be read is in ``Module.problems``."""
         number, lines = 0, text.split("\n")
         self.unchanged = carried.unchanged(lines) if ".while(" in text else {}
         for number, line in enumerate(lines, 1):
@@ -94,6 +112,8 @@ class _Reader:
         )
 
     def _alias(self, number: int, line: str) -> None:
+        """Store what a line such as ``#loc1 = loc("x")`` or ``#map = ...`` defines. ``number`` is the number
+        of the line in the text."""
         name, equals, value = line.partition(" = ")
         if not equals:
             self.problem(number, "a # line that defines nothing")
@@ -113,8 +133,8 @@ class _Reader:
             self.names[name] = None
 
     def _edge(self, number: int, line: str) -> None:
-        """Begin a region of the last operation, at a line like ``cond {`` or ``reducer(...) {``. ``number``
-        is the number of the line in the text."""
+        """Begin a region of the operation that was read last, at a line like ``cond {`` or ``reducer(...)
+        {``. ``number`` is the number of the line in the text."""
         self._define(line)
         owner = self.open[-1].last if self.open else None
         if owner is None:
@@ -123,18 +143,22 @@ class _Reader:
             self._enter(owner)
 
     def _enter(self, owner: int | None) -> None:
+        """Begin to read a region of the operation with the index ``owner``; None: the body of a function."""
         self.blocks += 1
         self.open.append(_Open(owner, self.blocks))
 
     def _leave(self) -> _Open:
+        """End the innermost region and return it. For the body of a function, ``Function.end`` is filled
+        in."""
         left = self.open.pop()
         if left.owner is None and self.functions:
             self.functions[-1] = msgspec.structs.replace(self.functions[-1], end=len(self.ops))
         return left
 
     def _close(self, number: int, line: str) -> None:
-        """End a region at a line like ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``. ``number``
-        is the number of the line in the text."""
+        """End a region at a line like ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``. The types,
+        attributes and location after the last region are added to the operation that has the region.
+        ``number`` is the number of the line in the text."""
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
@@ -161,6 +185,7 @@ class _Reader:
         )
 
     def _operation(self, number: int, line: str) -> None:
+        """Read the operation on line ``number``, inside or outside of a function."""
         found = lexing.OPERATION.match(line)
         if found is None:
             self.problem(number, f"not an operation: {line[:80]}")
@@ -216,9 +241,9 @@ class _Reader:
             self._enter(index)
 
     def _name_unchanged(self, number: int, head: str) -> None:
-        """Let the names of those arguments of a while loop that the loop does not change stand for the values
-        with which the loop begins. ``head`` is the text of the loop's operation, ``number`` the number of its
-        line."""
+        """Let the name of each argument that a while loop does not change refer to the value that the
+        argument has before the loop. ``head`` is the text of the loop after its name, ``number`` the number
+        of its line."""
         unchanged = self.unchanged.get(number, ())
         for argument, value in carried.PAIR.findall(head):
             if argument in unchanged:
@@ -226,7 +251,7 @@ class _Reader:
 
     def _operands(self, head: str) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Parse the operands of an operation. Return (number of operands, ``Op.operands``, ``Op.picks``,
-        ``Op.places``). ``head`` is the line behind the name, without types and location.
+        ``Op.places``). ``head`` is the line after the operation's name, without types and location.
 
         Operands that are arguments of regions are counted, but are in none of the tuples.
         """
@@ -262,6 +287,15 @@ class _Reader:
     def _types(
         self, text: str, results: int, operands: tuple[int, ...], count: int = 0
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return (types of the operands, types of the results) of an operation. A short form such as ``T``
+        states one type for several values.
+
+        Args:
+          text: the types as the line has them: ``(A, B) -> C`` or ``T``.
+          results: number of results.
+          operands: the operands, as in ``Op.operands``.
+          count: number of operands, with those that ``operands`` leaves out.
+        """
         found = self.signatures.get(text)
         if found is None:
             found = self.signatures[text] = lexing.types(text)
@@ -296,6 +330,8 @@ class _Reader:
             self.problem(number, f"outside every function: {line[:80]}")
 
     def _function(self, number: int, line: str, name: str | None) -> None:
+        """Begin to read a function at its first line: parse arguments and results. ``name`` is the function's
+        name without ``@``, ``number`` the number of the line."""
         self.names = {}
         start = line.find("(", line.find("@"))
         end = lexing.closing(line, start) if start >= 0 else -1
@@ -346,6 +382,8 @@ def _argument(piece: str) -> tuple[str, Argument]:
 
 
 def _type_and_attributes(text: str) -> tuple[str, dict[str, str]]:
+    """Split ``tensor<4xf32> {a = 1 : i32}`` into (type, attributes): ``("tensor<4xf32>", {"a": "1 :
+    i32"})``."""
     at = text.find(" {")
     return (text.strip(), {}) if at < 0 else (text[:at].strip(), lexing.attributes(text[at + 1 :]))
 

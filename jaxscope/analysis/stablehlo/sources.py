@@ -31,6 +31,9 @@ class Sources:
     """The lines of the user's code that cause each operation of a module, and the calls between the module's
     functions.
 
+    A line of an installed package that is not a known library counts as the user's if no line of the user is
+    known.
+
     In the methods, ``index`` is the index of the operation in ``Module.ops``.
 
     Attributes:
@@ -69,6 +72,8 @@ class Sources:
             self._sites[f] = self._sites_of(f)
 
     def place(self, index: int) -> Place:
+        """Return the name and the Python frames that the location of the operation ``module.ops[index]``
+        states."""
         return self.locations.place(self.module.ops[index].location)
 
     def own(self, index: int) -> Blame:
@@ -154,8 +159,8 @@ class Sources:
         return found
 
     def coverage(self) -> tuple[int, int]:
-        """Return (located, resolved): the number of operations that have a location, and the number of those
-        for which a line of the user's code is known."""
+        """Return (located, resolved): the number of operations that have a location, and how many of these
+        operations have a known line of the user's code."""
         located = resolved = 0
         for index, op in enumerate(self.module.ops):
             if op.name in NOT_OPERATIONS or self.place(index) == NOWHERE:
@@ -165,6 +170,9 @@ class Sources:
         return located, resolved
 
     def _through_calls(self, own: Blame, function: int) -> tuple[Blame, ...]:
+        """Return the lines that cause an operation of the function ``module.functions[function]``. ``own`` is
+        the line in the operation's own location. It is returned alone if it is the user's, or if no line that
+        calls the function is nearer to the user's code."""
         if own.frame is not None and self.standing(own.frame.file) == Standing.USER:
             return (own,)
         better = [
@@ -177,7 +185,8 @@ class Sources:
 
     def _sites_of(self, function: int) -> tuple[Blame, ...]:
         """Return the lines of the user's code that call ``module.functions[function]``, directly or through
-        other functions of the module; at most MAX_SITES (64)."""
+        other functions of the module; at most MAX_SITES (64). If there are none, return one ``Blame`` whose
+        ``frame`` is None."""
         found: dict[Frame | None, Blame] = {}
         for index in self.called[function]:
             for site in self.blames(index):
