@@ -101,9 +101,10 @@ def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept:
 
 
 def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int], depth: int) -> bool:
-    """Return whether differentiation created all operations in which the uses of the operation ``user`` end,
-    as in the gradient of squared distances. A sum there must be over dimensions in ``kept`` only. After
-    ``depth`` operations, the search ends."""
+    """Follow the result of the operation ``user`` through at most ``depth`` further operations. Return
+    whether differentiation created every operation at which this search ends, as in the gradient of squared
+    distances. A sum that differentiation created ends the search, and must be over dimensions in ``kept``
+    only."""
     op, backward = flow.module.ops[user], sources.backward(user)
     if op.name == SUM and backward:
         return set(work.sizes(_SUMMED, op.detail)) <= set(kept)

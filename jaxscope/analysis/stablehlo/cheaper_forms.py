@@ -441,8 +441,8 @@ class _Search:
     def _part_used(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
         """Return [(PART, operations, operations for the part)] if the program reads only slices of the matrix
         product ``p`` at ``index``; else an empty list. If this is attention of which one position is read,
-        (POSITIONS, operations, operations for one position) is also in the list. These are the operations of
-        all matrix products of the program."""
+        (POSITIONS, operations, operations for one position) is also in the list. Its numbers count all matrix
+        products of the program."""
         summed = math.prod(p.shapes[0][d] for d in p.contracted[0])
         if summed == 1 or self.sources.own(index).frame is None:
             # XLA moves products that do not change out of loops, and fuses outer products with the slice.

@@ -22,7 +22,7 @@ class FrozenUpdates(msgspec.Struct, frozen=True):
     """Parameters that a program returns unchanged, because it adds zeros to them.
 
     Attributes:
-      paths: the known paths of these arguments, the largest argument first.
+      paths: the known paths of these parameters among the program's arguments, the largest first.
       bytes: the bytes of these parameters on one device.
       moments: the bytes on one device of the optimizer's state for these parameters: changed results with the
         shape of a parameter and the same end of the path, such as ``.mu['w']`` for ``params['w']``.

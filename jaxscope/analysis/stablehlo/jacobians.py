@@ -51,7 +51,7 @@ class Jacobian(msgspec.Struct, frozen=True):
     Attributes:
       passes: how often the derivative is evaluated: once for each output of the function with ``jacrev``,
         once for each input with ``jacfwd``.
-      others: how often the other of the two functions would evaluate it.
+      others: how often the derivative would be evaluated with the other function, ``jacfwd`` or ``jacrev``.
       source: the line of the user's code that calls ``jacrev`` or ``jacfwd``.
     """
 
@@ -61,8 +61,8 @@ class Jacobian(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Jacobian]:
-    """Return the Jacobians of ``module``, also those that ``jax.vmap`` computes for each element of a batch;
-    their numbers of passes are those for one element."""
+    """Return the Jacobians of ``module`` for which the other function needs at least one pass. For a batch of
+    Jacobians (``jax.vmap``), the numbers of passes are those for one element of the batch."""
     identities: dict[Frame, Counter[int]] = {}
     parts: dict[Frame, list[tuple[list[int], bool]]] = {}  # shape of each part, and whether of a batch
     for index, op in enumerate(module.ops):

@@ -99,7 +99,8 @@ def _draws(module: Module, sources: Sources) -> Iterator[tuple[int, str]]:
 
 
 def shared(module: Module, sources: Sources) -> list[SharedDraws]:
-    """Return the draws under ``vmap`` from a key that is the same for all elements, by line."""
+    """Return the draws under ``vmap`` from a key that is the same for all elements, grouped by line of the
+    user's code."""
     found: dict[Frame | None, dict[str, None]] = {}
     looped: set[Frame | None] = set()
     under = _under_vmap(sources)
@@ -115,8 +116,8 @@ def shared(module: Module, sources: Sources) -> list[SharedDraws]:
 
 
 def in_loops(module: Module, sources: Sources) -> list[LoopDraws]:
-    """Return the draws in loops of the user's code whose key is the same in all iterations, by line and
-    loop. The key is followed through the program to values from outside the loop."""
+    """Return the draws in loops of the user's code whose key is the same in all iterations, grouped by line
+    and loop. The key is followed through the program to values from outside the loop."""
     values, found = flow.Flow(module), dict[tuple[Frame | None, Frame], dict[str, None]]()
     insides: dict[int, set[int]] = {}
     random = work.of_threefry(module, sources)
@@ -133,8 +134,8 @@ def in_loops(module: Module, sources: Sources) -> list[LoopDraws]:
 
 
 def _loop_around(module: Module, sources: Sources, index: int) -> int | None:
-    """Return the innermost loop around the operation at ``index``. It may be around the only call of the
-    function that contains the operation. None if no such loop is found."""
+    """Return the innermost loop around the operation at ``index``. The loop may be around the only call of
+    the function that contains the operation. Return None if no loop is found."""
     for _ in range(DEPTH):
         parent = module.ops[index].parent
         while parent is not None:
@@ -171,8 +172,9 @@ def _is_same(
     values: flow.Flow, reader: flow.Value, k: int, inside: set[int], known: dict[flow.Value, bool], depth: int
 ) -> bool:
     """Return whether operand ``k`` of the operation ``reader`` has the same value in all iterations of a
-    loop: it comes from outside of the loop, or is computed only from values that are the same. False if that
-    is not known. ``inside`` has the operations in the loop, ``known`` the answers so far."""
+    loop: it comes from outside of the loop, or is computed only from such values. Return False if this is
+    unknown. ``inside`` has the operations in the loop, ``known`` the answers so far. At most ``depth``
+    operations are followed."""
     if values.is_argument(reader, k):
         return True
     made = values.maker(reader, k)

@@ -177,7 +177,7 @@ def analyze(
       donated: paths of the donated arguments; None: unknown.
       aliased: numbers of the program's parameters whose memory a result reuses in the compiled program; None:
         unknown.
-      standing: a function from a file name to the owner of the file: the user, an installed package or a
+      standing: the function that returns the owner of a file by its name: the user, an installed package or a
         library.
     """
     module = reader.read(text)
@@ -197,17 +197,8 @@ def of_module(
     donated: Collection[str] | None = None,
     aliased: Collection[int] | None = None,
 ) -> Reading:
-    """Analyze a parsed StableHLO module.
-
-    Args:
-      sources: the lines of the user's code that cause each operation of the module.
-      captured: arrays that the traced function closed over, which give the constants their names.
-      paths: the paths of all the caller's arguments, in order.
-      dropped: positions in ``paths`` of the arguments that the program does not take.
-      donated: paths of the donated arguments; None: unknown.
-      aliased: numbers of the program's parameters whose memory a result reuses in the compiled program; None:
-        unknown.
-    """
+    """Analyze a parsed StableHLO module, as ``analyze`` does with a text and the same other arguments.
+    ``sources`` are the lines of the user's code that cause each operation of the module."""
     known = shardings.meshes(module)
     located, resolved = sources.coverage()
     main = module.main()

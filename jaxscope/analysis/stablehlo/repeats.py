@@ -46,8 +46,8 @@ class Repeated(msgspec.Struct, frozen=True):
       length: number of operations in one iteration.
       times: number of iterations.
       line: the line of the program's text at which the first iteration begins.
-      carried: whether each iteration after the first uses a result of the one before, like the carry of a
-        scan.
+      carried: whether each iteration after the first uses a result of the iteration before, like the carry of
+        a scan.
       in_loop: whether the block is already inside a loop of the program (``unroll=``).
       source: the line of the user's code that repeats the block; None: unknown.
       first, end: the operations are in ``Module.ops[first:end]``.

@@ -43,7 +43,7 @@ class Sources:
       times: for each function, how many copies of it the program has once all calls are inlined.
 
     Args:
-      standing: a function from a file name to the owner of the file: the user, an installed package or a
+      standing: the function that returns the owner of a file by its name: the user, an installed package or a
         library.
     """
 

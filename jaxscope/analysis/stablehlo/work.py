@@ -79,8 +79,8 @@ class Shares:
     Attributes:
       counts: for each operation of the module, how many arithmetic operations it needs, in all copies of the
         function that contains it.
-      rounds: how often the operations in loops count. It is the number of rounds of Threefry if the user's
-        code has no loops; else 1.
+      rounds: how often the operations in loops count. It is 5 if the user's code has no loops, since
+        Threefry, JAX's random number generator, has loops with 5 rounds; else 1.
     """
 
     def __init__(self, module: Module, sources: Sources) -> None:
