@@ -117,9 +117,8 @@ def _masks(module: Module, sources: Sources, own: Sequence[int]) -> list[int]:
 
 
 def _of_operand(masks: Sequence[int], arguments: Sequence[int], operand: int) -> int:
-    """Return the number of ``_masks`` for one operand, which is as in ``Op.operands``. ``masks`` has the
-    numbers of the operations, ``arguments`` those of the function's arguments. Return 0 for an unknown
-    argument."""
+    """Return the number of ``_masks`` for an operand as in ``Op.operands``, from the numbers of the
+    operations (``masks``) and of the function's ``arguments``."""
     if operand >= 0:
         return masks[operand]
     return arguments[-1 - operand] if -1 - operand < len(arguments) else 0

@@ -39,10 +39,10 @@ class BranchWork(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[BranchWork]:
-    """Return the work before conditionals of the user's code that only one branch uses, the most operations
-    first. The work has at least LEAST (100,000) operations, which are at least SHARE (a tenth) of the
-    program's operations. Work of which differentiation created more than half is left out. Conditionals on a
-    constant are left out, because XLA removes them."""
+    """Return the work before conditionals of the user's code that only one branch uses: at least LEAST
+    (100,000) operations, and at least SHARE (a tenth) of the program's. The most operations come first. Left
+    out are conditionals on a constant, which XLA removes, and work of which differentiation created more than
+    half."""
     found = []
     conditionals = [i for i, op in enumerate(module.ops) if op.name in BRANCHES]
     if not conditionals:

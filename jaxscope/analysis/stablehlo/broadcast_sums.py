@@ -34,12 +34,7 @@ def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]
     """Return [(kind, operations, operations of a matrix product instead)] if the operation at ``index`` is a
     sum over products or squared differences of broadcast arrays; else an empty list. The kind is
     ``distances`` for squared differences, ``sum-of-outer`` for products. ``operations`` is how many ordinary
-    operations take as long as the sum.
-
-    Args:
-      flow: the operations that compute and read the module's values.
-      sources: the lines of the user's code that cause the module's operations.
-    """
+    operations take as long as the sum."""
     op = flow.module.ops[index]
     shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
     summed = _SUMMED.search(op.detail) if op.name == SUM else None
@@ -75,10 +70,10 @@ def _is_square(flow: Flow, value: Value) -> bool:
 
 
 def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept: Sequence[int]) -> bool:
-    """Return whether operand ``k`` of the operation ``reader`` is a difference ``a - b`` of arrays that are
-    broadcast along different dimensions in ``kept``, of at least POINTS (8) elements each. The difference may
-    be scaled by an array that is equal along ``kept``, the dimensions that the sum keeps. Return False if an
-    operation other than ``reader`` uses the difference, unless differentiation created that use."""
+    """Return whether operand ``k`` of ``reader`` is a difference of arrays that are broadcast along different
+    dimensions in ``kept`` (those that the sum keeps), of at least POINTS (8) elements each. The difference
+    may be scaled by an array that is equal along ``kept``. Return False if another operation uses the
+    difference, unless differentiation created that use."""
     value = flow.operand(reader, k)
     if value is None:
         return False
@@ -102,7 +97,7 @@ def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept:
 
 def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int], depth: int) -> bool:
     """Follow the result of the operation ``user`` through at most ``depth`` further operations. Return
-    whether differentiation created every operation at which this search ends, as in the gradient of squared
+    whether differentiation created every operation at which the search ends, as in the gradient of squared
     distances. A sum that differentiation created ends the search, and must be over dimensions in ``kept``
     only."""
     op, backward = flow.module.ops[user], sources.backward(user)

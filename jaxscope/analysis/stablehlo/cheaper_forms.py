@@ -145,13 +145,8 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
 
 
 class _Product(msgspec.Struct, frozen=True):
-    """The dimensions of a matrix product. Of each pair, the first is the left operand's.
-
-    Attributes:
-      shapes: the shapes of the operands.
-      contracted: the dimensions over which the product sums.
-      batch: the batch dimensions.
-    """
+    """The dimensions of a matrix product: the shapes of its operands, the dimensions over which it sums, and
+    the batch dimensions. Of each pair, the first is the left operand's."""
 
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     contracted: tuple[list[int], list[int]]
@@ -190,11 +185,8 @@ class _Mask(msgspec.Struct, frozen=True):
 
 
 class _Search:
-    """Finds the cheaper forms of each operation of a module.
-
-    Attributes:
-      copies: for each operation, how many operations of its region compute the same value (``_copies``).
-    """
+    """Finds the cheaper forms of each operation of a module. ``copies`` has the numbers of equal operations
+    (``_copies``)."""
 
     def __init__(self, module: Module, sources: Sources) -> None:
         self.ops = module.ops
@@ -269,10 +261,9 @@ class _Search:
 
     def _singular(self, index: int) -> list[tuple[str, int, int]]:
         """Return [(FULL, operations, operations with ``full_matrices=False``)] if the singular value
-        decomposition at ``index`` computes a square matrix of singular vectors although the decomposed matrix
-        is not square, and the program reads only those vectors that ``full_matrices=False`` computes, too;
-        else an empty list. The numbers of operations are those of Golub and Van Loan, Matrix Computations,
-        section 8.6 (R-SVD)."""
+        decomposition at ``index`` computes a square matrix of singular vectors of a matrix that is not
+        square, and the program reads only those vectors that ``full_matrices=False`` computes, too; else an
+        empty list. Numbers: Golub and Van Loan, Matrix Computations, section 8.6 (R-SVD)."""
         op = self.ops[index]
         shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
         short, long = sorted(shape[-2:])
@@ -323,8 +314,8 @@ class _Search:
 
     def _transform(self, index: int) -> list[tuple[str, int, int]]:
         """Return [(kind, operations, operations of the cheaper form)] for the Fourier transform at ``index``;
-        else an empty list. The kind is LENGTH (see ``_lengthy``), or REAL if a complex transform has real
-        numbers as input and the program only uses real parts of its inverse transforms."""
+        else an empty list. The kind is LENGTH (see ``_lengthy``), or REAL if the input is real and the
+        program only uses real parts of inverse transforms."""
         op = self.ops[index]
         if found := self._lengthy(index):
             return found
@@ -440,9 +431,8 @@ class _Search:
 
     def _part_used(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
         """Return [(PART, operations, operations for the part)] if the program reads only slices of the matrix
-        product ``p`` at ``index``; else an empty list. If this is attention of which one position is read,
-        (POSITIONS, operations, operations for one position) is also in the list. Its numbers count all matrix
-        products of the program."""
+        product ``p`` at ``index``; else an empty list. For attention of which one position is read, add
+        POSITIONS, whose operations are those of all matrix products of the program."""
         summed = math.prod(p.shapes[0][d] for d in p.contracted[0])
         if summed == 1 or self.sources.own(index).frame is None:
             # XLA moves products that do not change out of loops, and fuses outer products with the slice.
@@ -464,8 +454,8 @@ class _Search:
 
     def _is_outside(self, index: int, k: int) -> bool:
         """Return whether operand ``k`` of the operation at ``index`` is computed outside of all loops, or is
-        an argument of the program. A conversion, transpose, reshape or broadcast inside a loop does not count
-        as a computation."""
+        an argument of the program. Conversions, transposes, reshapes and broadcasts inside a loop do not
+        count."""
         made = self.flow.operand(Value(index), k)
         for _ in range(DEPTH):
             if made is None or not self.sources.in_loop(made.at):
@@ -499,9 +489,9 @@ class _Search:
         return scores & triangles
 
     def _writes_sequence(self, length: int) -> bool:
-        """Return whether the program takes and returns an integer array of the same type with a dimension of
-        size ``length``, such as tokens, and returns no other numbers with such a dimension, such as keys and
-        values."""
+        """Return whether the program returns an integer array, such as tokens, with a dimension of size
+        ``length`` and the type of an argument, and returns no other array with such a dimension, such as keys
+        and values."""
         main = self.flow.module.main()
         results = [types.tensor(r.type) for r in main.results] if main is not None else []
         passed = [types.tensor(a.type) for a in main.arguments] if main is not None else []
@@ -585,7 +575,7 @@ class _Search:
         return known
 
     def _reads_the_diagonal(self, user: int, operand: int, depth: int) -> bool:
-        """Compute the answer of ``_reads_diagonal``. Return False if more than ``depth`` operations must be
+        """Compute the answer of ``_reads_diagonal``; False if more than ``depth`` operations must be
         followed."""
         op = self.ops[user]
         if depth == 0:
@@ -748,7 +738,7 @@ class _Search:
         return (at[along], n) if along < len(at) and not self.flow.spreads(value, at[along]) else None
 
     def _is_zero(self, value: Value | None) -> bool:
-        """Return whether ``value`` is a constant whose elements are all 0."""
+        """Return whether ``value`` is a constant with only zeros."""
         constant = self._constant(value)
         return constant is not None and _ZERO.search(constant.detail) is not None
 

@@ -120,8 +120,8 @@ class Constraints:
             self._read_results(main)
 
     def _request(self, index: int) -> Request | None:
-        """Return the requested sharding and the line (None: unknown) of the constraint ``module.ops[index]``,
-        or None if the sharding cannot be read."""
+        """Return (requested sharding, line or None) of the constraint ``module.ops[index]``; None if the
+        sharding cannot be read."""
         spec = stated(self._module.ops[index], self._meshes)
         return None if spec is None else (spec, self._sources.frame(index))
 

@@ -136,8 +136,8 @@ class _Outputs:
 
 
 def _slot(value: Value, whole: bool) -> object:
-    """Return the key of ``_Outputs.free`` for a value: its shape on one device (or its global shape if
-    ``whole``), dtype and memory kind."""
+    """Return a value's key in ``_Outputs.free``: its shape (on one device, or as a ``whole``), dtype and
+    memory kind."""
     shape = value.shape if whole else value.device_shape
     return (whole, None if shape is None or None in shape else shape, value.dtype, value.memory_kind)
 

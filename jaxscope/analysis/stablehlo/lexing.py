@@ -171,8 +171,7 @@ def _bare(text: str) -> str:
 
 
 def _types(text: str) -> list[str]:
-    """Split a list of types at its commas: ``tensor<2xf32>, tensor<i1>`` -> ``["tensor<2xf32>",
-    "tensor<i1>"]``."""
+    """Split a list of types at its commas, ``tensor<2xf32>, tensor<i1>``."""
     if text.count("<") == text.count("tensor<") and "(" not in text:
         simple = SIMPLE_TYPE.findall(text)
         if len(simple) == text.count(">"):

@@ -111,8 +111,8 @@ class Locations:
         return self._known.get(text, UNKNOWN)
 
     def _needs(self, text: str) -> list[str]:
-        """Return the locations to which the location ``text`` refers: for a ``#loc`` name the location that
-        it stands for, else the ``#loc`` names in the text."""
+        """Return the locations that must be parsed before ``text``: what a ``#loc`` name stands for, else the
+        ``#loc`` names in the text."""
         if text.startswith("#"):
             target = self._aliases.get(text)
             return [] if target is None else [target]
@@ -121,8 +121,8 @@ class Locations:
         return ALIAS.findall(lexing.STRING.sub("", text))
 
     def _read(self, text: str) -> _Node:
-        """Parse the location ``text``. The locations to which it refers must be in ``_known``; others count
-        as unknown. If the text cannot be parsed, add it to ``unread``."""
+        """Parse the location ``text`` after those to which it refers. Add it to ``unread`` if it cannot be
+        parsed."""
         if not text or text == "unknown":
             return UNKNOWN
         if text.startswith("#"):
@@ -213,8 +213,8 @@ def _file(match: re.Match[str]) -> _Node:
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:
-    """Return ``place`` with other names, and with its innermost frame only. This is for a location such as
-    ``"f"("a.py":3:4)``, whose name replaces the names in the location inside it.
+    """Return ``place`` with other names, and with its innermost frame only, for a location such as
+    ``"f"("a.py":3:4)``.
 
     Args:
       name: the name of the operation, or None if it is unknown.
@@ -225,8 +225,8 @@ def _renamed(place: Place, name: str | None, function: str) -> Place:
 
 
 def _callsite(callee: _Node, caller: _Node) -> _Node:
-    """Join the two locations of a call site: the frames of ``callee`` come before the frames of ``caller``.
-    The name is that of ``callee``."""
+    """Join the locations of a call site: the name of ``callee``, and its frames before those of
+    ``caller``."""
     frames = (callee.place.frames + caller.place.frames)[:MAX_FRAMES]
     return _Node("place", Place(callee.place.name, frames, callee.place.span or caller.place.span))
 

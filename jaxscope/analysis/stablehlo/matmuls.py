@@ -72,8 +72,7 @@ def find(module: Module, sources: Sources) -> list[Product]:
 
 def _precision(detail: str) -> str:
     """Return the precision or the algorithm of a product, as in ``Product.precision``, from the text of the
-    operation: ``%, %, precision = [HIGHEST, DEFAULT]`` -> ``HIGHEST``. Without a precision in the text, it is
-    ``DEFAULT``."""
+    operation: ``%, %, precision = [HIGHEST, DEFAULT]`` -> ``HIGHEST``. The default is ``DEFAULT``."""
     named = _ALGORITHM.search(detail)
     if named is not None:
         parts = dict(_PART.findall(named[1]))

@@ -40,16 +40,13 @@ class _Reader:
     """Parses one StableHLO text. ``read`` may be called once.
 
     Attributes:
-      aliases: ``#loc`` name -> the text of its location.
       names: name of a value in the function that is being read, such as ``%5`` -> the value as in
         ``Op.operands``; None for an argument of a region.
       open: the regions that are being read, outermost first. Empty outside of functions.
-      blocks: number of regions so far.
       modules: number of open braces outside of functions.
-      interned: equal texts are stored once: text -> text.
       signatures: text of an operation's types -> its parts, as ``lexing.types`` returns them.
-      resources: whether the line is in the resources at the end of the text (``{-#`` to ``#-}``).
-      unchanged: the arguments that loops leave unchanged, as ``carried.unchanged`` returns them.
+      resources: whether the line is between ``{-#`` and ``#-}``, at the end of the text.
+      unchanged: the result of ``carried.unchanged``.
     """
 
     def __init__(self) -> None:
@@ -112,8 +109,8 @@ class _Reader:
         )
 
     def _alias(self, number: int, line: str) -> None:
-        """Store what a line such as ``#loc1 = loc("x")`` or ``#map = ...`` defines. ``number`` is the number
-        of the line in the text."""
+        """Store what a line such as ``#loc1 = loc("x")`` or ``#map = ...`` defines. ``number`` is its number
+        in the text."""
         name, equals, value = line.partition(" = ")
         if not equals:
             self.problem(number, "a # line that defines nothing")
@@ -128,13 +125,13 @@ class _Reader:
 
     def _define(self, line: str) -> None:
         """Store the names of values that a line defines without an operation, such as the arguments of a
-        region: ``^bb0(%arg1: tensor<f32>)``. An operand with such a name refers to no operation."""
+        region: ``^bb0(%arg1: tensor<f32>)``."""
         for name in lexing.DEFINED.findall(line):
             self.names[name] = None
 
     def _edge(self, number: int, line: str) -> None:
-        """Begin a region of the operation that was read last, at a line like ``cond {`` or ``reducer(...)
-        {``. ``number`` is the number of the line in the text."""
+        """Begin a region of the operation that was read last, at line ``number``, such as ``cond {`` or
+        ``reducer(...) {``."""
         self._define(line)
         owner = self.open[-1].last if self.open else None
         if owner is None:
@@ -148,17 +145,15 @@ class _Reader:
         self.open.append(_Open(owner, self.blocks))
 
     def _leave(self) -> _Open:
-        """End the innermost region and return it. For the body of a function, ``Function.end`` is filled
-        in."""
+        """End the innermost region and return it. Fill in ``Function.end`` if it is a function's body."""
         left = self.open.pop()
         if left.owner is None and self.functions:
             self.functions[-1] = msgspec.structs.replace(self.functions[-1], end=len(self.ops))
         return left
 
     def _close(self, number: int, line: str) -> None:
-        """End a region at a line like ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``. The types,
-        attributes and location after the last region are added to the operation that has the region.
-        ``number`` is the number of the line in the text."""
+        """End a region at line ``number``, such as ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``.
+        Add the types, attributes and location after the last region to the operation."""
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
@@ -241,9 +236,8 @@ class _Reader:
             self._enter(index)
 
     def _name_unchanged(self, number: int, head: str) -> None:
-        """Let the name of each argument that a while loop does not change refer to the value that the
-        argument has before the loop. ``head`` is the text of the loop after its name, ``number`` the number
-        of its line."""
+        """Let the name of each argument that a while loop does not change refer to its value before the loop.
+        ``head`` is the loop's line after its name, ``number`` the number of this line."""
         unchanged = self.unchanged.get(number, ())
         for argument, value in carried.PAIR.findall(head):
             if argument in unchanged:
@@ -287,15 +281,9 @@ class _Reader:
     def _types(
         self, text: str, results: int, operands: tuple[int, ...], count: int = 0
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return (types of the operands, types of the results) of an operation. A short form such as ``T``
-        states one type for several values.
-
-        Args:
-          text: the types as the line has them: ``(A, B) -> C`` or ``T``.
-          results: number of results.
-          operands: the operands, as in ``Op.operands``.
-          count: number of operands, with those that ``operands`` leaves out.
-        """
+        """Return (types of the operands, types of the results) from the ``text`` of an operation's types:
+        ``(A, B) -> C``, or a short form such as ``T``, which states one type for several values. ``results``
+        and ``count`` are the numbers of results and operands."""
         found = self.signatures.get(text)
         if found is None:
             found = self.signatures[text] = lexing.types(text)
@@ -330,8 +318,8 @@ class _Reader:
             self.problem(number, f"outside every function: {line[:80]}")
 
     def _function(self, number: int, line: str, name: str | None) -> None:
-        """Begin to read a function at its first line: parse arguments and results. ``name`` is the function's
-        name without ``@``, ``number`` the number of the line."""
+        """Read the first line of the function ``name``, with arguments and results. ``number`` is the number
+        of the line."""
         self.names = {}
         start = line.find("(", line.find("@"))
         end = lexing.closing(line, start) if start >= 0 else -1
@@ -355,8 +343,7 @@ class _Reader:
 
 
 def _symbol(text: str) -> str | None:
-    """Return the first symbol in ``text``, without ``@``: ``main`` for ``@main``. Return None if there is
-    none."""
+    """Return the first symbol in ``text`` without ``@``: ``main`` for ``@main``; None if there is none."""
     found = SYMBOL.search(text)
     return None if found is None else found[2] or lexing.unquote(found[1] or "")
 

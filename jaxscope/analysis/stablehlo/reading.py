@@ -47,14 +47,13 @@ class Reading(msgspec.Struct, frozen=True):
     """The contents of a program's StableHLO.
 
     Attributes:
-      module: the name of the module: ``jit_step``; None: unknown.
+      module: the name of the module: ``jit_step``.
       num_partitions, num_replicas: the numbers in the module's attributes; None: unknown.
       printed: number of operations in the text, without returns.
       work: three numbers of arithmetic operations of one call: of matrix products and convolutions, of
         operations that take long for each element, and of all others. None if the user's code has loops,
         whose iterations are not counted, or if the text has no operations.
-      op_counts: operation -> how often it occurs. Called functions are inlined, and loop bodies are counted
-        once.
+      op_counts: operation -> how often it occurs, with called functions inlined and loop bodies counted once.
       located: number of operations with a location.
       resolved: number of operations for which a line of the user's code is known.
       arguments, results: the arguments and the results of the program.
@@ -63,8 +62,8 @@ class Reading(msgspec.Struct, frozen=True):
       sharding_constraints: the sharding constraints with a known line and size.
       uneven: sharding constraints that split a dimension into unequal parts.
       repeated: blocks of operations that the text repeats, as a traced Python loop does.
-      unknown_loop_times: the largest number of iterations of a repeated block for which it is unknown whether
-        the user's code or a library repeats it; 0: there is no such block.
+      unknown_loop_times: the most iterations of a repeated block for which it is unknown whether the user's
+        code or a library repeats it; 0: there is none.
       constants: arrays that the traced function closed over.
       doubles: where the program uses 64-bit floating point; None if it does not.
       upcasts: conversions to wider floating-point types.
@@ -86,8 +85,7 @@ class Reading(msgspec.Struct, frozen=True):
       row_gradients: steps of gradient descent for whole tables of which few rows are used.
       stacked: arrays that a scan stacks and of which the program reads little.
       unread_work: work in bodies of loops whose results are read for few iterations.
-      repeated_draws: draws of random numbers, if several have the same shape, dtype and distribution; else
-        None.
+      repeated_draws: random draws, if several have the same shape, dtype and distribution; else None.
       loop_draws: random draws in a loop from a key that is the same in all iterations.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.

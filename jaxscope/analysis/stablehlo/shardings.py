@@ -152,8 +152,7 @@ def of_attributes(attributes: Mapping[str, str], meshes: Mapping[str, Mesh]) -> 
 
 def marks(module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> list[Mark]:
     """Return the shardings that operations of the program state, in the order of the text; at most MAX_LISTED
-    (500). Equal shardings of one line of the user's code are counted together. ``meshes``: name -> mesh of
-    the module."""
+    (500). Equal shardings of one line are one item. ``meshes``: name -> mesh of the module."""
     found: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):
         kind = kind_of(op)
@@ -180,8 +179,8 @@ def stated(op: Op, meshes: Mapping[str, Mesh]) -> Spec | None:
 
 
 def _text(op: Op, kind: str, meshes: Mapping[str, Mesh]) -> str:
-    """Return the sharding that ``op`` states, as in ``Mark.text``; empty if it cannot be read. ``kind`` is
-    the kind of sharding, ``meshes``: name -> mesh of the module."""
+    """Return the text that ``Mark.text`` has for ``op``, which states a sharding of this ``kind``.
+    ``meshes``: name -> mesh of the module."""
     if op.name.startswith("sdy.") and kind == "manual":
         axes = re.search(r"manual_axes=\{([^{}]*)\}", op.detail)
         return "" if axes is None else ", ".join(a + b for a, b in USED.findall(axes[1]))

@@ -62,9 +62,8 @@ def find(module: Module, sources: Sources) -> list[StackedResult]:
     """Return the arrays that loops of the program fill and of which the program reads little, those with the
     most unread bytes first, at most MOST (20). Loops inside other loops are left out.
 
-    Results of one loop with the same type are one item. Arrays that operations other than slices, gathers and
-    reductions read are left out. These operations may be in another function, or read the array after a
-    transpose, reshape or conversion.
+    Results of one loop with the same type are one item. Arrays that other operations than slices, gathers and
+    reductions read are left out; transposes, reshapes and conversions are allowed before them.
     """
     found = [one for results in by_loop(module, sources).values() for one in results.values()]
     return sorted(found, key=lambda s: -s.bytes)[:MOST]
@@ -105,11 +104,7 @@ def _of_type(
 ) -> StackedResult | None:
     """Return those results with the MLIR type ``type`` of the loop ``module.ops[loop]`` of which the program
     reads little. Return None if there are none, if the loop also reads results of this type, or if they may
-    have been filled before the loop.
-
-    Args:
-      inside: indices of the operations in the loop's regions.
-    """
+    have been filled before the loop. ``inside`` has the operations in the loop's regions."""
     module, tensor = sources.module, types.tensor(type)
     if not tensor.shape or not tensor.elements or not tensor.bytes:
         return None

@@ -92,11 +92,7 @@ def _total(module: Module, sources: Sources, executions: Executions) -> int | No
 
 
 class _Unread:
-    """The operations of a loop's body that only certain results of the loop need.
-
-    Args:
-      loop: the index of the loop.
-      left_out: the numbers of these results. All other results are needed.
+    """The operations of a loop's body that only the results ``left_out`` (numbers) of the loop need.
 
     Attributes:
       last: the index of the ``return`` of the loop's body.
@@ -185,8 +181,7 @@ class _Unread:
                 self._waiting += [(inner, k) for k in range(self._ops[inner].results)]
 
     def _follow(self) -> None:
-        """Mark all operations that compute the values in ``_waiting``, also in called functions, as
-        needed."""
+        """Mark all operations that the values in ``_waiting`` need, also in called functions."""
         seen = set[tuple[int, int]]()
         while self._waiting:
             index, pick = self._waiting.pop()

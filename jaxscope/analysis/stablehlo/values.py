@@ -82,7 +82,7 @@ def arguments(
 
 
 def results(main: Function, meshes: Mapping[str, shardings.Mesh]) -> tuple[Value, ...]:
-    """Return the results of a lowered program, in order. Their names are those that JAX writes into the text
+    """Return the results of a lowered program, in order, with the names that JAX writes into the text
     (``jax.result_info``). ``meshes``: name of a mesh in the module -> the mesh."""
     return tuple(
         _value(i, lexing.unquote(r.attributes.get("jax.result_info", "")) or None, r, meshes)
@@ -93,8 +93,7 @@ def results(main: Function, meshes: Mapping[str, shardings.Mesh]) -> tuple[Value
 def _value(
     index: int, name: str | None, value: Argument | Result, meshes: Mapping[str, shardings.Mesh]
 ) -> Value:
-    """Return the argument or result ``value`` of a program as a ``Value``: number ``index``, with the path
-    ``name``. ``meshes``: name of a mesh in the module -> the mesh."""
+    """Describe the argument or result ``value`` with the position ``index``. ``name`` is its path."""
     t = types.tensor(value.type)
     kind = value.attributes.get("mhlo.memory_kind")
     sharding = shardings.of_attributes(value.attributes, meshes)
