@@ -21,8 +21,8 @@ class ArgumentWork(msgspec.Struct, frozen=True):
     """The arithmetic operations that depend on the same arguments of a program.
 
     Attributes:
-      arguments: the names of the arguments, each without the path to an array in it: ``params``. Empty if the
-        operations depend on constants alone.
+      arguments: the names of the arguments, each without the path to an array: ``params`` for
+        ``params['w']``. Empty if the operations depend on constants alone.
       operations: the number of operations in one call. If the number of a loop's iterations is unknown, its
         body is counted once.
       decompositions: how many of ``operations`` are in matrix decompositions outside loops.

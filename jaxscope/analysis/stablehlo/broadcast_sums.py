@@ -22,7 +22,7 @@ DISTANCES, OUTER = "distances", "sum-of-outer"
 SUM, DOT = "stablehlo.reduce", "stablehlo.dot_general"
 ELEMENT = 10  # an element of the broadcast arrays takes about as long as this many operations
 DEPTH = 6  # how many operations after a difference are followed
-FEWEST = 2  # numbers of a point: those of one number are no faster with a product
+FEWEST = 2  # coordinates of a point: with only one, a matrix product is not faster
 POINTS = 8  # the fewest points on either side
 FACTORS = 3  # the fewest arrays in a product that XLA does not turn into a matrix product
 _BATCH = re.compile(r"batching_dims = \[([\d, ]*)\]")

@@ -41,7 +41,7 @@ class Callback(msgspec.Struct, frozen=True):
       source: the line of the user's code; None: unknown.
       in_branch: whether the callback runs only if a branch of a conditional is taken.
       library: the installed package other than JAX whose code makes the callback, such as ``equinox``; None:
-        the user's code or JAX makes it, or it is unknown.
+        there is none, or it is unknown.
     """
 
     kind: str | None

@@ -81,12 +81,12 @@ class CheaperForm(msgspec.Struct, frozen=True):
         ``tridiagonal-solved``: linear equations whose matrix is zero except on two or three diagonals.
         ``diagonal-used``: only the diagonal of the product is used.
         ``part-used``: only slices of the product are used.
-        ``position-used``: attention over all earlier positions of a sequence, of which one is used and
-        written into the sequence; a cache of keys and values would save the others.
+        ``position-used``: attention for all positions of a sequence, of which only one is used and written
+        into the sequence; a cache of keys and values would save the other positions.
         ``real-transform``: a complex transform of real numbers.
         ``transform-length``: Fourier transforms of padded numbers whose length has a large prime factor.
-        ``full-decomposition``: a singular value decomposition that computes a square matrix of singular
-        vectors, of which no more are read than the matrix has in its shorter dimension.
+        ``full-decomposition``: a singular value decomposition with ``full_matrices=True`` whose additional
+        singular vectors are not read.
         ``large-kernel``: a convolution in several dimensions, of one channel, for which Fourier transforms
         need fewer operations.
         ``drawn-by-scores``: several draws of ``jax.random.categorical`` from the same probabilities.
@@ -382,7 +382,7 @@ class _Search:
                 return None if p.batch[0] else (ONE_HOT, 1)
             name, sizes = self.sources.place(index).name or "", {p.shapes[side][d] for d in mask.dimensions}
             if mask.bare or len(sizes) != 1 or mask.dimensions.intersection(p.batch[side]):
-                continue  # the identity matrix, with which derivatives in all directions begin; H of a filter
+                continue  # the identity with which jax.jacfwd begins, or the matrix H of a Kalman filter
             if "vmap(" in name and "jvp(" in name:
                 return None
             if mask.offsets == {0}:
@@ -588,7 +588,7 @@ class _Search:
             return bool(further) and all(self._reads_diagonal(u, o, depth - 1) for u, o in further or ())
         if op.name == "stablehlo.select":
             if len(op.operands) != 3 or op.operands[1] != operand or op.operands[2] == operand:
-                return False  # The diagonal is what the program does not use.
+                return False  # The program uses the elements off the diagonal.
             mask = self._mask(self.flow.operand(Value(user), 0), DEPTH)
             return mask is not None and mask.is_diagonal
         return op.name in SAME_PLACES and self._only_diagonal(user, depth - 1)
@@ -697,10 +697,9 @@ class _Search:
         return _Mask(frozenset(at[d] for d in mask.dimensions), mask.bare, mask.offsets)
 
     def _compared(self, value: Value) -> _Mask | None:
-        """Return where ``value``, the result of an ``==`` of two arrays, may be other than zero. If the
-        arrays are two different indices, this is a diagonal (perhaps beside the main one). If they are an
-        index and numbers that are equal along the dimension of the index, it is one-hot. Return None for
-        other arrays."""
+        """Return where ``value``, the result of an ``==`` of two arrays, may be other than zero: on a
+        diagonal if the arrays are two different indices, one-hot if they are an index and numbers that are
+        equal along the dimension of this index. Return None for other arrays."""
         sides = [self.flow.operand(value, k) for k in (0, 1)]
         counts = [self._counted(side, DEPTH) for side in sides]
         if counts[0] is not None and counts[1] is not None:

@@ -76,8 +76,8 @@ class Executions:
         return max(0, ends[0] - min(begins)) if len(ends) == 1 and begins else None
 
     def _constant(self, index: int) -> int | None:
-        """Return the integer that the operation ``module.ops[index]`` defines, or None if it is not a
-        constant integer."""
+        """Return the integer that the operation ``module.ops[index]`` defines, or None if the operation is
+        not a constant integer."""
         op = self._module.ops[index] if index >= 0 else None
         if op is None or op.name not in CONSTANTS or not _COUNTERS.issuperset(op.outputs):
             return None

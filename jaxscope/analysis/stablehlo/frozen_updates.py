@@ -70,7 +70,7 @@ def find(module: Module, arguments: Sequence[Array], results: Sequence[Array]) -
 
 def _added_zeros(flow: Flow, index: int, op: Op) -> int | None:
     """Return the position of the program's argument to which ``op``, the operation ``index``, adds zeros.
-    Return None if it does something else."""
+    Return None if ``op`` does something else."""
     if op.name != "stablehlo.add" or len(op.operands) != 2:
         return None
     for argument, k in ((op.operands[0], 1), (op.operands[1], 0)):

@@ -61,8 +61,9 @@ class Jacobian(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Jacobian]:
-    """Return the Jacobians of ``module`` for which the other function needs at least one pass. For a batch of
-    Jacobians (``jax.vmap``), the numbers of passes are those for one element of the batch."""
+    """Return the Jacobians of ``module``, also batches of Jacobians (``jax.vmap``), whose numbers of passes
+    are those for one element of the batch. Jacobians whose numbers of rows and columns do not follow from the
+    text are left out."""
     identities: dict[Frame, Counter[int]] = {}
     parts: dict[Frame, list[tuple[list[int], bool]]] = {}  # shape of each part, and whether of a batch
     for index, op in enumerate(module.ops):

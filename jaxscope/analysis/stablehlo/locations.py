@@ -169,12 +169,12 @@ class Locations:
 
     def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
         """Parse the locations of operations that were fused into one, ``fused[a, b]``. Return (location,
-        index behind the closing bracket). The result is the first location with Python frames, else the first
+        index after the closing bracket). The result is the first location with Python frames, else the first
         with a name.
 
         Args:
-          at: the index in ``text`` behind the word ``fused``.
-          depth: the number of other locations around this one.
+          at: the index in ``text`` after the word ``fused``.
+          depth: the number of other locations around this location.
         """
         if text.startswith("<", at):
             end = lexing.closing(text, at)
@@ -233,9 +233,8 @@ def _callsite(callee: _Node, caller: _Node) -> _Node:
 
 def _named(name: str, child: _Node) -> _Node:
     """Return the location ``"name"(child)``. If ``child`` is a line, ``name`` may be the name of a Python
-    function or of an operation, and the kind is ``function``. Else ``name`` is the name of an operation. A
-    name such as ``add:`` is only that of the primitive: the longer name in ``child``, if there is one, is
-    kept."""
+    function or of an operation (kind ``function``). Else ``name`` is the name of an operation; if it ends
+    with a colon (``add:``), the longer name in ``child`` is kept."""
     place = child.place
     if child.kind == "file" and place.frames:
         return _Node("function", _renamed(place, None, name))

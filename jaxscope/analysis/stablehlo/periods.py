@@ -38,8 +38,8 @@ class Stretch(msgspec.Struct, frozen=True):
 
 def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
     """Return the parts of a sequence that repeat at least ``least_times`` times, such as ``1 2 3 1 2 3 1 2
-    3``, the longest first. They do not overlap. Of two that overlap, the one with the shorter period is
-    chosen if it has at least FULL (0.8) of the length of the longer one."""
+    3``. They do not overlap: longer parts are chosen first. But an overlapping part with a shorter period is
+    chosen instead if it has at least FULL (0.8) of the length."""
     found: list[Stretch] = []
     for period in candidates(sequence):
         equal = bytes(map(operator.eq, sequence, islice(sequence, period, None)))

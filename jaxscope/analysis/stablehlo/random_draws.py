@@ -1,5 +1,5 @@
-"""Find the draws of random numbers in a program: equal draws that it contains several times, and draws under
-``vmap`` from a key that is the same for all elements."""
+"""Find the draws of random numbers in a program: equal draws that it contains several times, and draws from a
+key that is the same for all elements of a ``vmap`` or in all iterations of a loop."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _loop_around(module: Module, sources: Sources, index: int) -> int | None:
 
 
 def _inside(module: Module, sources: Sources, loop: int) -> set[int]:
-    """Return the operations inside ``loop`` and those of all functions that they call."""
+    """Return the operations inside ``loop`` and in all functions that these operations call."""
     inside, functions = set[int](), set[int]()
     by_name = {f.name: k for k, f in enumerate(module.functions)}
     function = module.functions[module.ops[loop].function]
@@ -184,7 +184,7 @@ def _is_same(
         return True
     if made not in known:
         op = values.module.ops[made.at]
-        known[made] = False  # while it is not known; a value does not depend on itself
+        known[made] = False  # until the answer is known: a value does not depend on itself
         complete = len(op.operands) == len(op.inputs) and op.name not in LOOPS
         known[made] = complete and all(
             _is_same(values, made, n, inside, known, depth - 1) for n in range(len(op.inputs))

@@ -153,7 +153,7 @@ class _Reader:
 
     def _close(self, number: int, line: str) -> None:
         """End a region at line ``number``, such as ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``.
-        Add the types, attributes and location after the last region to the operation."""
+        Add to the operation what follows its last region: types, attributes, location."""
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
@@ -376,7 +376,7 @@ def _type_and_attributes(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _results(text: str) -> list[Result]:
-    """Parse the text behind a function's arguments, ``-> (T {a = 1}, U) attributes {...} {``, to the list of
+    """Parse the text after a function's arguments, ``-> (T {a = 1}, U) attributes {...} {``, to the list of
     the function's results."""
     if not text.startswith("->"):
         return []

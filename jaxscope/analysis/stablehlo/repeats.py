@@ -1,9 +1,9 @@
 """Find blocks of operations that a program repeats: a Python loop that was traced, which could be a
 ``lax.scan``.
 
-Two operations are alike if they do the same to the same types. These differences do not count, because a loop
-makes them between iterations: other operands, another position of a slice, other values of constants, other
-channel numbers.
+Operations are equal if they have the same name, attributes and types. These differences do not count, because
+a loop makes them between iterations: other operands, another position of a slice, other values of constants,
+other channel numbers.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class RowGradient(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[RowGradient]:
-    """Return the steps of gradient descent for whole tables that have at least TIMES (8) times as many rows
-    as the step uses, those with the most operations first."""
+    """Return the steps of gradient descent for whole tables with at least LEAST (262,144) elements, and at
+    least TIMES (8) times as many rows as the step uses. Those with the most operations come first."""
     flow = Flow(module)
     tables = {_operand(module, k, 0) for k, op in enumerate(module.ops) if op.name == "stablehlo.gather"}
     scatters = [

@@ -120,8 +120,8 @@ class Sources:
         return tuple(b.frame for b in self.blames(index) if b.frame is not None)
 
     def in_library(self, index: int) -> bool:
-        """Return whether a library other than JAX, called by the user's code, causes the operation
-        ``module.ops[index]``."""
+        """Return whether an installed package other than JAX is between the user's code and the operation
+        ``module.ops[index]`` on one of its stacks."""
         folded = [frame for one in self.blames(index) for frame in one.folded]
         return any(LIBRARIES.search(f.file) and not JAX_FILES.search(f.file) for f in folded)
 
@@ -170,9 +170,9 @@ class Sources:
         return located, resolved
 
     def _through_calls(self, own: Blame, function: int) -> tuple[Blame, ...]:
-        """Return the lines that cause an operation of the function ``module.functions[function]``. ``own`` is
-        the line in the operation's own location. It is returned alone if it is the user's, or if no line that
-        calls the function is nearer to the user's code."""
+        """Return the lines that cause an operation of the function ``module.functions[function]``: the lines
+        that call the function if their owner is nearer to the user (``Standing``) than that of ``own``, the
+        line in the operation's location; else ``own`` alone."""
         if own.frame is not None and self.standing(own.frame.file) == Standing.USER:
             return (own,)
         better = [

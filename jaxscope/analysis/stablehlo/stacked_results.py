@@ -140,8 +140,8 @@ class _Read(NamedTuple):
 
     Attributes:
       at: the index of the operation.
-      elements: the number of elements that it reads; for a reduction, of those that result.
-      whole: whether it reads whole iterations.
+      elements: the number of elements that the operation reads; for a reduction, that its result has.
+      whole: whether it reads only whole iterations.
       reduced: whether it is a reduction.
     """
 

@@ -153,7 +153,7 @@ class _Unread:
         return [i for i in range(index + 1, self._end(index)) if self._ops[i].parent == index]
 
     def _end(self, index: int) -> int:
-        """Return the index behind the last operation in the regions of the operation ``index``."""
+        """Return the index after the last operation in the regions of the operation ``index``."""
         function = self._flow.module.functions[self._ops[index].function]
         end = index + 1
         inside = {index}
