@@ -85,7 +85,8 @@ class Doubles(msgspec.Struct, frozen=True):
 
 def upcasts(module: Module, sources: Sources) -> list[Upcast]:
     """Return the conversions of arrays to a wider float or complex dtype, those with the most bytes first, at
-    most MAX_LISTED (500) items. Conversions of scalars are left out, because they cost nothing."""
+    most MAX_LISTED (500) items. A conversion from float32 to complex64 counts as one, too. Conversions of
+    scalars are left out, because they cost nothing."""
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
     stays = set[tuple[str, str, Frame | None, bool | None]]()
     users = flow.users(module)
