@@ -36,6 +36,8 @@ class Accumulated(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Accumulated]:
+    """Return the all-reduces in loops whose results the loops only add up, with one item for each line of the
+    user's code."""
     users = flow.users(module)
     found: dict[Frame | None, tuple[int, int]] = {}
     for index, op in enumerate(module.ops):
@@ -51,16 +53,10 @@ def find(module: Module, sources: Sources) -> list[Accumulated]:
 
 
 def _is_added_up(ops: Sequence[Op], users: dict[int, list[int]], value: int, user: int) -> bool:
-    """Return whether the operation ``user`` adds a value to a value that a loop carries, and the loop only
-    returns the sum: ``carry + value``. Before the addition, the value may be converted, negated or scaled by
-    a constant.
-
-    Args:
-      ops: the operations of the module.
-      users: index of an operation -> indices of the operations that read its result.
-      value: the index of the operation that computes the value.
-      user: the index of an operation that reads the value.
-    """
+    """Return whether the operation ``user`` adds the result of the operation ``value`` to a value that a loop
+    carries, and the loop only returns the sum (``carry + result``). Before the addition, the result may be
+    converted, negated or scaled by a constant. ``users`` is index of an operation -> indices of the
+    operations that read its result."""
     while ops[user].name in SAME or (ops[user].name in SCALES and _by_a_constant(ops, ops[user], value)):
         after = users.get(user, [])
         if len(after) != 1:
@@ -74,12 +70,15 @@ def _is_added_up(ops: Sequence[Op], users: dict[int, list[int]], value: int, use
 
 
 def _by_a_constant(ops: Sequence[Op], op: Op, value: int) -> bool:
+    """Return whether all operands of ``op`` except the result of the operation ``value`` are constants."""
     return all(operand == value or _is_constant(ops, operand) for operand in op.operands) and len(
         op.operands
     ) == len(op.inputs)
 
 
 def _is_constant(ops: Sequence[Op], index: int) -> bool:
+    """Return whether the operation ``ops[index]`` is a constant, maybe repeated, reshaped or converted. A
+    negative index stands for an argument: False."""
     while index >= 0 and ops[index].name in SPREADS and len(ops[index].operands) == 1:
         index = ops[index].operands[0]
     return index >= 0 and ops[index].name in CONSTANTS

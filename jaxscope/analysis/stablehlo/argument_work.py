@@ -21,8 +21,8 @@ class ArgumentWork(msgspec.Struct, frozen=True):
     """The arithmetic operations that depend on the same arguments of a program.
 
     Attributes:
-      arguments: the names of the arguments, each without the path to an array in it: ``params``. Empty if the
-        operations depend on constants alone.
+      arguments: the names of the arguments, each without the path to an array: ``params`` for
+        ``params['w']``. Empty if the operations depend on constants alone.
       operations: the number of operations in one call. If the number of a loop's iterations is unknown, its
         body is counted once.
       decompositions: how many of ``operations`` are in matrix decompositions outside loops.
@@ -39,8 +39,8 @@ class ArgumentWork(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources, arguments: Sequence[Value]) -> list[ArgumentWork]:
     """Return the number of arithmetic operations of a program, grouped by the arguments on which they depend,
-    the largest group first. The list is empty if the program has no arguments, or very many arguments or
-    groups, or if an argument has no name.
+    the largest group first. The list is empty if the program has no arguments, if an argument has no name, or
+    if there are more than 60 names of arguments or more than 100 groups.
 
     Args:
       arguments: the program's arguments, in order.
@@ -117,6 +117,8 @@ def _masks(module: Module, sources: Sources, own: Sequence[int]) -> list[int]:
 
 
 def _of_operand(masks: Sequence[int], arguments: Sequence[int], operand: int) -> int:
+    """Return the number of ``_masks`` for an operand as in ``Op.operands``, from the numbers of the
+    operations (``masks``) and of the function's ``arguments``."""
     if operand >= 0:
         return masks[operand]
     return arguments[-1 - operand] if -1 - operand < len(arguments) else 0

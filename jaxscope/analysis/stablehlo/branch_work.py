@@ -39,8 +39,10 @@ class BranchWork(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[BranchWork]:
-    """Return large work (``LEAST``, ``SHARE``) before a conditional of the user's code that only one of its
-    branches uses, the largest first. Work that is mostly created by differentiation is left out."""
+    """Return the work before conditionals of the user's code that only one branch uses: at least LEAST
+    (100,000) operations, and at least SHARE (a tenth) of the program's. The most operations come first. Left
+    out are conditionals on a constant, which XLA removes, and work of which differentiation created more than
+    half."""
     found = []
     conditionals = [i for i, op in enumerate(module.ops) if op.name in BRANCHES]
     if not conditionals:

@@ -22,7 +22,7 @@ DISTANCES, OUTER = "distances", "sum-of-outer"
 SUM, DOT = "stablehlo.reduce", "stablehlo.dot_general"
 ELEMENT = 10  # an element of the broadcast arrays takes about as long as this many operations
 DEPTH = 6  # how many operations after a difference are followed
-FEWEST = 2  # numbers of a point: those of one number are no faster with a product
+FEWEST = 2  # coordinates of a point: with only one, a matrix product is not faster
 POINTS = 8  # the fewest points on either side
 FACTORS = 3  # the fewest arrays in a product that XLA does not turn into a matrix product
 _BATCH = re.compile(r"batching_dims = \[([\d, ]*)\]")
@@ -31,14 +31,10 @@ SCALES = frozenset({"stablehlo.multiply", "stablehlo.divide"})
 
 
 def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]:
-    """Return [(kind, operations, operations of the matrix product)] if the operation at ``index`` is a sum
-    over products or squared differences of broadcast arrays; else an empty list. The kind is ``distances`` or
-    ``sum-of-outer``. ``operations`` is the number of ordinary operations that take as long as the sum.
-
-    Args:
-      flow: the makers and users of the module's values.
-      sources: the lines of the user's code that cause the module's operations.
-    """
+    """Return [(kind, operations, operations of a matrix product instead)] if the operation at ``index`` is a
+    sum over products or squared differences of broadcast arrays; else an empty list. The kind is
+    ``distances`` for squared differences, ``sum-of-outer`` for products. ``operations`` is how many ordinary
+    operations take as long as the sum."""
     op = flow.module.ops[index]
     shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
     summed = _SUMMED.search(op.detail) if op.name == SUM else None
@@ -67,16 +63,17 @@ def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]
 
 
 def _is_square(flow: Flow, value: Value) -> bool:
+    """Return whether ``value`` is a square, ``x * x`` or ``chlo.square``."""
     op = flow.module.ops[value.at]
     twice = op.name == "stablehlo.multiply" and len(op.inputs) == 2 and op.operands[:1] == op.operands[1:]
     return twice or op.name == "chlo.square"
 
 
 def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept: Sequence[int]) -> bool:
-    """Return whether operand ``k`` of ``reader`` is a difference of two arrays that are broadcast along
-    different dimensions of ``kept``, possibly scaled by an array that is equal along ``kept``. False if one
-    of these dimensions has fewer than ``POINTS`` elements. False also if an operation other than ``reader``
-    and the gradient uses the difference."""
+    """Return whether operand ``k`` of ``reader`` is a difference of arrays that are broadcast along different
+    dimensions in ``kept`` (those that the sum keeps), of at least POINTS (8) elements each. The difference
+    may be scaled by an array that is equal along ``kept``. Return False if another operation uses the
+    difference, unless differentiation created that use."""
     value = flow.operand(reader, k)
     if value is None:
         return False
@@ -99,9 +96,10 @@ def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept:
 
 
 def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int], depth: int) -> bool:
-    """Return whether only operations that differentiation created use the result of the operation ``user``,
-    and add it up over dimensions of ``kept`` only, as in the gradient of squared distances. ``depth`` limits
-    how many operations are followed."""
+    """Follow the result of the operation ``user`` through at most ``depth`` further operations. Return
+    whether differentiation created every operation at which the search ends, as in the gradient of squared
+    distances. A sum that differentiation created ends the search, and must be over dimensions in ``kept``
+    only."""
     op, backward = flow.module.ops[user], sources.backward(user)
     if op.name == SUM and backward:
         return set(work.sizes(_SUMMED, op.detail)) <= set(kept)
@@ -113,8 +111,8 @@ def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int]
 
 
 def _is_outer_product(flow: Flow, value: Value, kept: Sequence[int]) -> bool:
-    """Return whether ``value`` is the product of at least ``FACTORS`` arrays, each broadcast along a
-    dimension of ``kept``, of which two are broadcast along different dimensions."""
+    """Return whether ``value`` is the product of at least FACTORS (3) arrays, each broadcast along a
+    dimension in ``kept``. Two of them must have no such dimension in common."""
     factors = _factors(flow, value)
     along = [frozenset(d for d in kept if f is not None and flow.spreads(f, d)) for f in factors]
     if len(factors) < FACTORS or not all(along):
@@ -123,8 +121,8 @@ def _is_outer_product(flow: Flow, value: Value, kept: Sequence[int]) -> bool:
 
 
 def _factors(flow: Flow, value: Value | None) -> list[Value | None]:
-    """Return the factors of a product of arrays, without constants. None stands for a factor that is an
-    argument of the program or unknown."""
+    """Return the factors of a product of arrays, without constants; ``[value]`` if ``value`` is not a
+    product. None stands for a factor that is an argument of the program or unknown."""
     op = flow.module.ops[value.at] if value is not None else None
     if value is None or op is None or op.name != "stablehlo.multiply":
         return [] if flow.is_constant(value) else [value]

@@ -41,7 +41,7 @@ class Callback(msgspec.Struct, frozen=True):
       source: the line of the user's code; None: unknown.
       in_branch: whether the callback runs only if a branch of a conditional is taken.
       library: the installed package other than JAX whose code makes the callback, such as ``equinox``; None:
-        the user's code or JAX makes it, or it is unknown.
+        there is none, or it is unknown.
     """
 
     kind: str | None
@@ -80,6 +80,9 @@ def find(module: Module, sources: Sources) -> list[Callback]:
 def _callback(
     module: Module, sources: Sources, indices: list[int], target: str | None, kind: str | None = None
 ) -> Callback:
+    """Describe one callback, infeed or outfeed. ``indices`` are the operations that it consists of.
+    ``target`` is the target of its custom call, if it is one. If ``kind`` is None, the kind is read from the
+    operation's name."""
     ops = [module.ops[i] for i in indices]
     primitive = (sources.place(indices[0]).name or "").rpartition("/")[2]
     if kind is None and primitive in KINDS:
@@ -110,6 +113,8 @@ def _library(sources: Sources, index: int) -> str | None:
 
 
 def _bytes(ops: list[Op], *, inputs: bool) -> int | None:
+    """Return the bytes of all operands (if ``inputs``) or of all results of ``ops``, or None if a size is
+    unknown. Tokens have no bytes."""
     total = 0
     for op in ops:
         for text in op.inputs if inputs else op.outputs:

@@ -1,8 +1,7 @@
 """Find the values that a ``while`` loop of a StableHLO text carries from iteration to iteration unchanged.
 
-JAX passes everything that the body of a ``scan`` or ``while_loop`` reads as arguments of the body. The body
-returns each argument that it does not change as it is, so that this argument has the value from outside the
-loop in all iterations.
+JAX passes everything that the body of a ``scan`` or ``while_loop`` reads as arguments of the body. If the
+body returns an argument unchanged, this argument has its value from before the loop in all iterations.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ _ARGUMENT = re.compile(r"(%[\w$.-]+) = %")
 
 
 def unchanged(lines: Sequence[str]) -> dict[int, frozenset[str]]:
-    """Return {line number of a loop, from 1: names of the arguments that it leaves unchanged}, such as ``{7:
-    {"%iterArg"}}``. Loops that change all arguments are left out. ``lines`` are those of the text."""
+    """Find the arguments that each while loop leaves unchanged. Return {line number of the loop, from 1:
+    names of these arguments}, such as ``{7: {"%iterArg"}}``. Loops that change all arguments are left out.
+    ``lines`` are the lines of the StableHLO text."""
     found: dict[int, frozenset[str]] = {}
     loops: list[tuple[int, list[str]]] = []  # (line, arguments) of each loop whose regions were not read
     regions: list[tuple[int, list[str]] | None] = []  # the loop whose body a region is; None: another region

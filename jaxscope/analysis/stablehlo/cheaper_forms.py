@@ -1,4 +1,4 @@
-"""Find products of matrices and Fourier transforms for which another form needs far fewer operations.
+"""Find matrix products, Fourier transforms and other costly operations that have a much cheaper form.
 
 XLA multiplies matrices in the order of the program, and as if no matrix had a structure. It does not see that
 a diagonal matrix only scales rows, that a one-hot matrix only picks rows, or that only the diagonal or a
@@ -77,23 +77,23 @@ class CheaperForm(msgspec.Struct, frozen=True):
       kind: which cheaper form there is.
         ``order``: the product is multiplied by another matrix, and another order is cheaper.
         ``diagonal``, ``one-hot``: a factor has this structure.
-        ``banded``: a factor is zero but for a few diagonals.
-        ``tridiagonal-solved``: linear equations whose matrix is zero but for two or three diagonals.
+        ``banded``: a factor is zero except on a few diagonals.
+        ``tridiagonal-solved``: linear equations whose matrix is zero except on two or three diagonals.
         ``diagonal-used``: only the diagonal of the product is used.
         ``part-used``: only slices of the product are used.
-        ``position-used``: attention over all earlier positions of a sequence, of which one is used and
-        written into the sequence; a cache of keys and values would save the others.
+        ``position-used``: attention for all positions of a sequence, of which only one is used and written
+        into the sequence; a cache of keys and values would save the other positions.
         ``real-transform``: a complex transform of real numbers.
         ``transform-length``: Fourier transforms of padded numbers whose length has a large prime factor.
-        ``full-decomposition``: a singular value decomposition that computes a square matrix of singular
-        vectors, of which no more are read than the matrix has in its shorter dimension.
+        ``full-decomposition``: a singular value decomposition with ``full_matrices=True`` whose additional
+        singular vectors are not read.
         ``large-kernel``: a convolution in several dimensions, of one channel, for which Fourier transforms
         need fewer operations.
         ``drawn-by-scores``: several draws of ``jax.random.categorical`` from the same probabilities.
         ``distances``, ``sum-of-outer``: a sum that a matrix product computes faster (``broadcast_sums``).
         ``costly-power``: a power that products and square roots compute faster (``powers``).
-      operations: arithmetic operations, in one execution, of all that the cheaper form replaces. If these
-        operations are slower than others, the number of ordinary ones that take about as long.
+      operations: number of arithmetic operations that the cheaper form replaces, in one execution. Slow
+        operations count as the number of ordinary operations that take about as long.
       cheaper: arithmetic operations of one execution of the cheaper form.
       share: the share of ``operations`` in all of the program's operations, from 0 to 1. If the user's code
         has loops, the share in the operations in loops; then None if the operation is in no loop.
@@ -112,10 +112,9 @@ class CheaperForm(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[CheaperForm]:
-    """Return the operations for which a cheaper form saves at least ``LEAST`` (1,048,576) arithmetic
-    operations in one execution, the costliest first. Of several with the same source line and kind, only the
-    costliest is returned. Ignored are operations that differentiation created, except powers, and powers in
-    libraries."""
+    """Return the operations for which a cheaper form saves at least LEAST (1,048,576) arithmetic operations
+    in one execution, the costliest first. Of several with the same source line and kind, only the costliest
+    is returned. Left out are powers in libraries, and all other operations that differentiation created."""
     search = _Search(module, sources)
     largest: dict[object, CheaperForm] = {}
     shares = work.Shares(module, sources)
@@ -146,18 +145,21 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
 
 
 class _Product(msgspec.Struct, frozen=True):
-    """The dimensions of a matrix product. Of each pair, the first is the left operand's."""
+    """The dimensions of a matrix product: the shapes of its operands, the dimensions over which it sums, and
+    the batch dimensions. Of each pair, the first is the left operand's."""
 
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     contracted: tuple[list[int], list[int]]
     batch: tuple[list[int], list[int]]
 
     def free(self, side: int) -> list[int]:
-        """Return the dimensions of an operand that are neither contracted nor batch dimensions."""
+        """Return the dimensions of the left (``side`` 0) or right (1) operand that are neither contracted nor
+        batch dimensions."""
         others = (*self.contracted[side], *self.batch[side])
         return [d for d in range(len(self.shapes[side])) if d not in others]
 
     def flops(self) -> int:
+        """Return the number of multiplications and additions of the product."""
         left = math.prod(self.shapes[0])
         return 2 * left * math.prod(self.shapes[1][d] for d in self.free(1))
 
@@ -178,10 +180,14 @@ class _Mask(msgspec.Struct, frozen=True):
 
     @property
     def is_diagonal(self) -> bool:
+        """Whether only elements on the main diagonal may be other than zero."""
         return len(self.dimensions) == 2 and self.offsets == {0}
 
 
 class _Search:
+    """Finds the cheaper forms of each operation of a module. ``copies`` has the numbers of equal operations
+    (``_copies``)."""
+
     def __init__(self, module: Module, sources: Sources) -> None:
         self.ops = module.ops
         self.sources = sources
@@ -231,8 +237,8 @@ class _Search:
 
     def _categorical(self, index: int) -> list[tuple[str, int, int]]:
         """Return [(kind, operations, operations of the cheaper form)] if the addition at ``index`` belongs to
-        a ``jax.random.categorical`` that draws several numbers from the same probabilities; else an empty
-        list."""
+        a call of ``jax.random.categorical`` that draws several numbers from the same probabilities; else an
+        empty list."""
         op = self.ops[index]
         shape = [n or 0 for n in types.tensor(op.outputs[0]).shape or ()]
         users = [self.ops[user].callee or "" for user in self.flow.users.get(index, ())]
@@ -254,11 +260,10 @@ class _Search:
         return []
 
     def _singular(self, index: int) -> list[tuple[str, int, int]]:
-        """Return [(FULL, operations, operations without the further vectors)] if the singular value
-        decomposition at ``index`` computes a square matrix of vectors, although the decomposed matrix is not
-        square, and slices read no more of it than would be computed without ``full_matrices``; else an empty
-        list. The vectors behind these, such as those of the null space, count as used. The ratio is that of
-        Golub and Van Loan, Matrix Computations, section 8.6 (R-SVD)."""
+        """Return [(FULL, operations, operations with ``full_matrices=False``)] if the singular value
+        decomposition at ``index`` computes a square matrix of singular vectors of a matrix that is not
+        square, and the program reads only those vectors that ``full_matrices=False`` computes, too; else an
+        empty list. Numbers: Golub and Van Loan, Matrix Computations, section 8.6 (R-SVD)."""
         op = self.ops[index]
         shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
         short, long = sorted(shape[-2:])
@@ -289,8 +294,8 @@ class _Search:
 
     def _lengthy(self, index: int) -> list[tuple[str, int, int]]:
         """Return [(LENGTH, operations, operations with another length)] if the length of the transform at
-        ``index`` has a large prime factor, and the program pads numbers to this length and has an inverse
-        transform of it, as for a convolution; else an empty list."""
+        ``index`` has a prime factor of at least PRIME (100), and the program pads numbers to this length and
+        has an inverse transform of this length, as for a convolution; else an empty list."""
         op = self.ops[index]
         lengths = work.sizes(work.LENGTHS, op.detail)
         if not lengths or max(map(_largest_factor, lengths)) < PRIME:
@@ -308,6 +313,9 @@ class _Search:
         return [(LENGTH, SLOWER * whole, whole)] if back and padded >= forward > 0 else []
 
     def _transform(self, index: int) -> list[tuple[str, int, int]]:
+        """Return [(kind, operations, operations of the cheaper form)] for the Fourier transform at ``index``;
+        else an empty list. The kind is LENGTH (see ``_lengthy``), or REAL if the input is real and the
+        program only uses real parts of inverse transforms."""
         op = self.ops[index]
         if found := self._lengthy(index):
             return found
@@ -320,12 +328,13 @@ class _Search:
 
     @functools.cached_property
     def real_back(self) -> bool:
-        """True if the program only uses the real parts of its complex inverse Fourier transforms, or has
+        """Whether the program only uses the real parts of its complex inverse Fourier transforms, or has
         none."""
         inverse = [i for i, op in enumerate(self.ops) if op.name == "stablehlo.fft" and "= IFFT" in op.detail]
         return all(self._only_real(index) for index in inverse)
 
     def _only_real(self, index: int) -> bool:
+        """Return whether the program only uses the real part of the result at ``index``."""
         left, seen = [(user, index) for user in self._readers(index)], set[tuple[int, int]]()
         while left:
             user, operand = left.pop()
@@ -346,9 +355,9 @@ class _Search:
 
     def _tridiagonal(self, index: int) -> list[tuple[str, int, int]]:
         """Return [(TRIDIAGONAL, operations, operations of a tridiagonal solver)] if the operation at
-        ``index`` factors a matrix of linear equations that is zero but for two or three diagonals; else an
-        empty list. The operations are those for one right side, and in a loop without the factoring, which
-        XLA moves before the loop."""
+        ``index`` factors a matrix of linear equations that is zero except on two or three diagonals next to
+        each other; else an empty list. The operations are those for one right side. In a loop, the operations
+        that factor the matrix are not counted, because XLA moves them before the loop."""
         op = self.ops[index]
         mask = (
             self._mask(self.flow.operand(Value(index), 0), DEPTH) if SOLVES.search(op.callee or "") else None
@@ -373,7 +382,7 @@ class _Search:
                 return None if p.batch[0] else (ONE_HOT, 1)
             name, sizes = self.sources.place(index).name or "", {p.shapes[side][d] for d in mask.dimensions}
             if mask.bare or len(sizes) != 1 or mask.dimensions.intersection(p.batch[side]):
-                continue  # the identity matrix, with which derivatives in all directions begin; H of a filter
+                continue  # the identity with which jax.jacfwd begins, or the matrix H of a Kalman filter
             if "vmap(" in name and "jvp(" in name:
                 return None
             if mask.offsets == {0}:
@@ -412,6 +421,8 @@ class _Search:
         return [(ORDER, before, after)] if users and after < before else []
 
     def _diagonal_used(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
+        """Return [(USED, operations, operations for the diagonal)] if the program reads only the diagonal of
+        the matrix product ``p`` at ``index``; else an empty list."""
         if len(p.free(0)) != 1 or len(p.free(1)) != 1 or not self._only_diagonal(index, DEPTH):
             return []
         if p.batch[0] and "vmap(" not in (self.sources.place(index).name or ""):
@@ -419,6 +430,9 @@ class _Search:
         return [(USED, p.flops(), p.flops() // max(p.shapes[side][p.free(side)[0]] for side in (0, 1)))]
 
     def _part_used(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
+        """Return [(PART, operations, operations for the part)] if the program reads only slices of the matrix
+        product ``p`` at ``index``; else an empty list. For attention of which one position is read, add
+        POSITIONS, whose operations are those of all matrix products of the program."""
         summed = math.prod(p.shapes[0][d] for d in p.contracted[0])
         if summed == 1 or self.sources.own(index).frame is None:
             # XLA moves products that do not change out of loops, and fuses outer products with the slice.
@@ -439,7 +453,9 @@ class _Search:
         return found
 
     def _is_outside(self, index: int, k: int) -> bool:
-        """Return whether operand ``k`` of the operation at ``index`` is computed outside of all loops."""
+        """Return whether operand ``k`` of the operation at ``index`` is computed outside of all loops, or is
+        an argument of the program. Conversions, transposes, reshapes and broadcasts inside a loop do not
+        count."""
         made = self.flow.operand(Value(index), k)
         for _ in range(DEPTH):
             if made is None or not self.sources.in_loop(made.at):
@@ -473,8 +489,9 @@ class _Search:
         return scores & triangles
 
     def _writes_sequence(self, length: int) -> bool:
-        """Return whether the program returns a sequence of ``length`` integers with the type of one that it
-        was passed, such as tokens, and no other numbers of each position, such as keys and values."""
+        """Return whether the program returns an integer array, such as tokens, with a dimension of size
+        ``length`` and the type of an argument, and returns no other array with such a dimension, such as keys
+        and values."""
         main = self.flow.module.main()
         results = [types.tensor(r.type) for r in main.results] if main is not None else []
         passed = [types.tensor(a.type) for a in main.arguments] if main is not None else []
@@ -504,9 +521,9 @@ class _Search:
         return found == {"stablehlo.dynamic_slice"}
 
     def _elements_read(self, operand: int, users: Sequence[int], depth: int) -> int | None:
-        """Return an upper bound of the number of elements of the value ``operand`` that all operations in
-        ``users`` together read: they take slices of the value, or slices of elementwise results of it. Return
-        None if they may read all elements, or if they read none."""
+        """Return an upper bound of the number of elements of the value ``operand`` (as in ``Op.operands``)
+        that all operations in ``users`` together read: they take slices of the value, or slices of
+        elementwise results of it. Return None if they may read all elements, or if they read none."""
         total = 0
         for user in users if depth > 0 else ():
             if (user, operand) not in self._read:
@@ -550,12 +567,16 @@ class _Search:
         return bool(users) and all(self._reads_diagonal(user, index, depth) for user in users)
 
     def _reads_diagonal(self, user: int, operand: int, depth: int) -> bool:
+        """Return whether the operation ``user`` reads only the diagonal of ``operand``. The answer is
+        stored."""
         known = self._diagonal.get((user, operand))
         if known is None:
             known = self._diagonal[user, operand] = self._reads_the_diagonal(user, operand, depth)
         return known
 
     def _reads_the_diagonal(self, user: int, operand: int, depth: int) -> bool:
+        """Compute the answer of ``_reads_diagonal``; False if more than ``depth`` operations must be
+        followed."""
         op = self.ops[user]
         if depth == 0:
             return False
@@ -567,7 +588,7 @@ class _Search:
             return bool(further) and all(self._reads_diagonal(u, o, depth - 1) for u, o in further or ())
         if op.name == "stablehlo.select":
             if len(op.operands) != 3 or op.operands[1] != operand or op.operands[2] == operand:
-                return False  # The diagonal is what the program does not use.
+                return False  # The program uses the elements off the diagonal.
             mask = self._mask(self.flow.operand(Value(user), 0), DEPTH)
             return mask is not None and mask.is_diagonal
         return op.name in SAME_PLACES and self._only_diagonal(user, depth - 1)
@@ -621,8 +642,8 @@ class _Search:
         return found
 
     def _loop(self, index: int) -> int | None:
-        """Return the index of the innermost loop around an operation in the same function, or None if there
-        is none."""
+        """Return the index of the innermost loop around the operation at ``index``, in the same function, or
+        None if there is none."""
         parent = self.ops[index].parent
         while parent is not None and self.ops[parent].name not in LOOPS:
             parent = self.ops[parent].parent
@@ -630,7 +651,7 @@ class _Search:
 
     def _mask(self, value: Value | None, depth: int) -> _Mask | None:
         """Return where ``value`` may be other than zero, if it is known to be a diagonal, banded or one-hot
-        matrix; else None."""
+        matrix; else None. At most ``depth`` operations are followed."""
         if value is None or depth == 0:
             return None
         if value not in self._masks:
@@ -638,6 +659,7 @@ class _Search:
         return self._masks[value]
 
     def _new_mask(self, value: Value, depth: int) -> _Mask | None:
+        """Compute the answer of ``_mask``."""
         op = self.ops[value.at]
         if op.name == "stablehlo.compare":
             return self._compared(value) if _EQUAL.search(op.detail) else None
@@ -675,10 +697,9 @@ class _Search:
         return _Mask(frozenset(at[d] for d in mask.dimensions), mask.bare, mask.offsets)
 
     def _compared(self, value: Value) -> _Mask | None:
-        """Return where ``value``, the result of an ``==`` of two arrays, may be other than zero. If the
-        arrays are two different indices, this is a diagonal (perhaps beside the main one). If they are an
-        index and numbers that are equal along the dimension of the index, it is one-hot. Return None for
-        other arrays."""
+        """Return where ``value``, the result of an ``==`` of two arrays, may be other than zero: on a
+        diagonal if the arrays are two different indices, one-hot if they are an index and numbers that are
+        equal along the dimension of this index. Return None for other arrays."""
         sides = [self.flow.operand(value, k) for k in (0, 1)]
         counts = [self._counted(side, DEPTH) for side in sides]
         if counts[0] is not None and counts[1] is not None:
@@ -716,17 +737,20 @@ class _Search:
         return (at[along], n) if along < len(at) and not self.flow.spreads(value, at[along]) else None
 
     def _is_zero(self, value: Value | None) -> bool:
+        """Return whether ``value`` is a constant with only zeros."""
         constant = self._constant(value)
         return constant is not None and _ZERO.search(constant.detail) is not None
 
     def _number(self, value: Value | None) -> int | None:
-        """Return the integer that all elements of ``value`` are; None if it is no such constant."""
+        """Return the integer that every element of ``value`` equals, or None if ``value`` is not such a
+        constant."""
         constant = self._constant(value)
         found = _INTEGER.search(constant.detail) if constant is not None else None
         return int(found[1]) if found is not None else None
 
     def _constant(self, value: Value | None) -> Op | None:
-        """Return the constant that ``value`` repeats or converts; None if it is no constant."""
+        """Return the constant operation whose numbers ``value`` repeats or converts, or None if there is
+        none."""
         for _ in range(DEPTH):
             op = self.ops[value.at] if value is not None else None
             if op is None or op.name == "stablehlo.constant":

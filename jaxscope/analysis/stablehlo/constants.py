@@ -114,6 +114,8 @@ def is_splat(op: Op) -> bool:
 
 
 def _large(text: str) -> bool:
+    """Return whether an array of the MLIR type ``text`` has more than SMALL (16) elements; False if it is
+    unknown."""
     tensor = types.tensor(text)
     return tensor.elements is not None and tensor.elements > SMALL
 
@@ -121,6 +123,7 @@ def _large(text: str) -> bool:
 def _constant(
     text: str, line: int, *, splat: bool = False, name: str | None = None, argument: int | None = None
 ) -> Constant:
+    """Return a ``Constant`` of the MLIR type ``text``. The other arguments are its fields."""
     t = types.tensor(text)
     return Constant(text, t.shape, t.dtype, t.bytes, line, splat=splat, name=name, argument=argument)
 

@@ -3,8 +3,8 @@ requests that split a dimension into unequal parts.
 
 Such a request is an operation on a value. If the value is an argument of the program, the request belongs to
 the argument. If the program returns the output of the request unchanged, the request belongs to the result.
-Both are also found through calls of private functions, which JAX creates for a jitted function called inside
-another.
+Values are followed through calls of the private functions that JAX creates for jitted functions called inside
+others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Uneven(msgspec.Struct, frozen=True):
     Attributes:
       asked: the sharding that the constraint requests.
       shape, dtype, bytes: those of the global value; None: unknown.
-      dimension, parts: the number of the first dimension that is split unevenly, and the number of parts.
+      dimension: the first dimension that is split unevenly, counted from 0.
+      parts: the number of parts of this dimension.
       of: ``argument`` or ``result`` of the program; None if the value is computed and used inside the
         program.
       count: number of such constraints at this line, with called functions inlined.
@@ -119,6 +120,8 @@ class Constraints:
             self._read_results(main)
 
     def _request(self, index: int) -> Request | None:
+        """Return (requested sharding, line or None) of the constraint ``module.ops[index]``; None if the
+        sharding cannot be read."""
         spec = stated(self._module.ops[index], self._meshes)
         return None if spec is None else (spec, self._sources.frame(index))
 
@@ -156,6 +159,7 @@ class Constraints:
                 self.arguments[argument] = first
 
     def _read_results(self, main: Function) -> None:
+        """Fill ``self.results``: find the sharding constraints whose outputs the program returns."""
         for position in range(len(main.results)):
             index = self._made_by(main, position)
             if index is not None:
@@ -260,6 +264,8 @@ class Constraints:
         )
 
     def _shape(self, index: int, function: Function) -> tuple[int | None, ...] | None:
+        """Return the shape of the value ``index`` (as in ``Op.operands``) in ``function``, or None if it is
+        unknown."""
         if not -len(function.arguments) <= index < len(self._module.ops):
             return None
         if index < 0:
@@ -271,7 +277,7 @@ class Constraints:
 
     def uneven(self) -> list[Uneven]:
         """Return the sharding constraints that split a dimension into unequal parts, those on the largest
-        values first; at most MAX_UNEVEN (200)."""
+        values first; at most MAX_UNEVEN (200). Equal constraints of one line are counted together."""
         found: dict[tuple[object, ...], Uneven] = {}
         for index, op in enumerate(self._module.ops):
             times = self._sources.times[op.function]
@@ -306,10 +312,12 @@ class Constraints:
 
 
 def _is_request(op: Op) -> bool:
+    """Return whether ``op`` is a sharding constraint or a reshard."""
     return kind_of(op) in REQUESTS
 
 
 def _at(values: Sequence[int | None], position: int) -> int | None:
+    """Return ``values[position]``, or None if ``position`` is negative or too large."""
     return values[position] if 0 <= position < len(values) else None
 
 

@@ -54,10 +54,13 @@ def by_line(before: str, after: str) -> list[AtLine]:
 
 
 def _texts(counted: Counter[tuple[Frame | None, str]], source: Frame | None) -> tuple[str, ...]:
+    """Return the texts of the operations of the line ``source`` in ``counted``, at most MOST (4)."""
     return tuple(text for at, text in counted if at == source)[:MOST]
 
 
 def _operations(module: Module) -> Iterator[tuple[Frame | None, str]]:
+    """Yield (line of the user's code, text) for each operation of a module. For a constant or a broadcast, it
+    is the line of the operation that first uses it."""
     sources = Sources(module)
     users = first_uses(module, set(range(len(module.ops))))
     for index, op in enumerate(module.ops):

@@ -29,7 +29,7 @@ class Donation(msgspec.Struct, frozen=True):
     Attributes:
       path: the path of the argument; None: unknown.
       status: aliased (donated and reused), unused (donated and not reused) or possible (not donated, and an
-        output could reuse it); None if it is donated and XLA's decision is unknown.
+        output could reuse it); None if it is donated and it is unknown whether its memory is reused.
       reason: why the input's memory is not reused, or the condition under which it is; None if neither is
         known.
       argument: the position among the program's arguments; None if JAX dropped the argument.
@@ -136,6 +136,8 @@ class _Outputs:
 
 
 def _slot(value: Value, whole: bool) -> object:
+    """Return a value's key in ``_Outputs.free``: its shape (on one device, or as a ``whole``), dtype and
+    memory kind."""
     shape = value.shape if whole else value.device_shape
     return (whole, None if shape is None or None in shape else shape, value.dtype, value.memory_kind)
 
@@ -167,11 +169,14 @@ def unusable(value: Value, outputs: _Outputs) -> str | None:
 
 
 def _target(argument: Argument) -> int | None:
+    """Return the position of the result that JAX matched with a donated argument, or None if there is
+    none."""
     text = argument.attributes.get(ALIAS, "").partition(" ")[0]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _spell(value: Value) -> str:
+    """Write the type of a value: ``f32[8,?]``; ``?`` is an unknown size."""
     shape = None if value.shape is None else tuple("?" if d is None else d for d in value.shape)
     return short_aval(shape, value.dtype)
 
@@ -179,6 +184,8 @@ def _spell(value: Value) -> str:
 def _aliased(
     value: Value, results: Sequence[Value], target: int, aliased: Collection[int] | None
 ) -> Donation:
+    """Describe the argument ``value`` that JAX matched with result number ``target``. ``aliased`` is as in
+    ``find``."""
     output = results[target] if target < len(results) else None
     if aliased is None or value.index in aliased:
         return _donation(value, "aliased", None, output)
@@ -186,6 +193,8 @@ def _aliased(
 
 
 def _offered(value: Value, outputs: _Outputs, aliased: Collection[int] | None) -> Donation:
+    """Describe the donated argument ``value`` if JAX leaves to XLA whether its memory is reused. ``aliased``
+    is as in ``find``."""
     alike = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
     same = [r for r in alike if r.index not in outputs.taken]
     if aliased is not None and value.index in aliased:
@@ -202,6 +211,8 @@ def _offered(value: Value, outputs: _Outputs, aliased: Collection[int] | None) -
 
 
 def _donation(value: Value, status: str | None, reason: str | None, output: Value | None = None) -> Donation:
+    """Return the ``Donation`` of the argument ``value``. ``output`` is the result that reuses its memory, or
+    could."""
     name = None if output is None else output.name or f"output {output.index}"
     return Donation(
         value.name, status, reason, value.index, value.type, value.bytes, value.device_bytes, name

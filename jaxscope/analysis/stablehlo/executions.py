@@ -15,8 +15,9 @@ _INTEGER = re.compile(r"dense<(-?\d{1,18})>")
 class Executions:
     """How often each operation of a module runs in one call of the program.
 
-    It is unknown for operations in a branch, in ``shard_map``, and in a loop that does not count from a
-    constant to a constant, as those of ``jax.lax.scan`` and ``jax.lax.fori_loop`` do.
+    The number is unknown for operations in a branch and in ``shard_map``. It is known for operations in a
+    loop only if the loop counts from a constant to a constant, as the loops of ``jax.lax.scan`` and
+    ``jax.lax.fori_loop`` do.
     """
 
     def __init__(self, module: Module, sources: Sources) -> None:
@@ -40,7 +41,7 @@ class Executions:
 
     def of(self, index: int) -> int | None:
         """Return how often the operation ``module.ops[index]`` runs in one call of the program, or None if
-        this is unknown."""
+        this is unknown; 0 if the program does not call its function."""
         op = self._module.ops[index]
         if op.parent is None:
             return self._of_function[op.function]
@@ -52,7 +53,8 @@ class Executions:
 
     def iterations(self, index: int) -> int | None:
         """Return how often the regions of the operation ``module.ops[index]`` run in one execution of the
-        operation, or None if this is unknown."""
+        operation, or None if this is unknown. Return 1 if the operation is neither a loop nor a
+        conditional."""
         op = self._module.ops[index]
         if op.name in BRANCHES or op.name == MANUAL:
             return None
@@ -61,7 +63,8 @@ class Executions:
     def _of_loop(self, index: int, op: Op) -> int | None:
         """Return the number of iterations of the loop ``op``, the operation ``module.ops[index]``. Return
         None unless the loop's condition is ``i < constant``, and a value of the loop begins with a constant.
-        Of several, the smallest one counts, so the result may be too large."""
+        If several values do, the smallest constant counts, so the result may be too large. A step of 1 is
+        assumed."""
         ops = self._module.ops
         inside = self._inside.get(index, [])
         condition = [i for i in inside if ops[i].block == ops[inside[0]].block]
@@ -73,8 +76,8 @@ class Executions:
         return max(0, ends[0] - min(begins)) if len(ends) == 1 and begins else None
 
     def _constant(self, index: int) -> int | None:
-        """Return the integer that the operation ``module.ops[index]`` defines, or None if it is not a
-        constant integer."""
+        """Return the integer that the operation ``module.ops[index]`` defines, or None if the operation is
+        not a constant integer."""
         op = self._module.ops[index] if index >= 0 else None
         if op is None or op.name not in CONSTANTS or not _COUNTERS.issuperset(op.outputs):
             return None

@@ -22,7 +22,7 @@ DEPTH = 20  # how many calls within each other are followed
 
 
 class Value(NamedTuple):
-    """The result of an operation.
+    """The result of an operation, and how it was reached.
 
     Attributes:
       at: the index of the operation in ``Module.ops``.
@@ -34,7 +34,7 @@ class Value(NamedTuple):
 
 
 class Flow:
-    """The makers and the users of the values of a module.
+    """For the values of a module: the operations that compute them and the operations that read them.
 
     Attributes:
       users: index of an operation -> the indices of the operations that read its results.
@@ -66,8 +66,8 @@ class Flow:
         return self._origin(value, k) is True
 
     def maker(self, value: Value, k: int) -> Value | None:
-        """Return the operation whose result is operand ``k`` of the operation ``value.at``, as ``operand``
-        does, but a call itself and not the operation in the called function."""
+        """Return the operation whose result is operand ``k`` of the operation ``value.at``. If this is a
+        call, return the call, where ``operand`` returns the operation in the called function."""
         found = self._caller(value, k)
         return found if isinstance(found, Value) else None
 
@@ -156,8 +156,8 @@ class Flow:
         return [(i, each) for i in inside for each in passed if each in self.module.ops[i].operands]
 
     def after(self, index: int) -> list[tuple[int, int]] | None:
-        """Return the operations that read the results of the function that the ``return`` at ``index`` ends,
-        in the functions that call it: (index of the operation, index of the call) for each. Return None if
+        """Return the operations that read results of calls of a function, each as (index of the operation,
+        index of the call). The function is the one that ends with the ``return`` at ``index``. Return None if
         this ``return`` ends the program or a region."""
         op = self.module.ops[index]
         calls = self._called[op.function]
@@ -168,8 +168,8 @@ class Flow:
 
 def users(module: Module) -> dict[int, list[int]]:
     """Return the indices of the operations that read the results of each operation: index -> indices. An
-    operation that reads them as two operands is listed twice. An operation that reads a value in a called
-    function is not included, but the call is."""
+    operation that reads results as two operands is listed twice. If a call passes a result on, only the call
+    is included, not the operations in the called function."""
     found: dict[int, list[int]] = {}
     for index, op in enumerate(module.ops):
         for operand in op.operands:

@@ -22,7 +22,7 @@ class FrozenUpdates(msgspec.Struct, frozen=True):
     """Parameters that a program returns unchanged, because it adds zeros to them.
 
     Attributes:
-      paths: the known paths of these arguments, the largest argument first.
+      paths: the known paths of these parameters among the program's arguments, the largest first.
       bytes: the bytes of these parameters on one device.
       moments: the bytes on one device of the optimizer's state for these parameters: changed results with the
         shape of a parameter and the same end of the path, such as ``.mu['w']`` for ``params['w']``.
@@ -70,7 +70,7 @@ def find(module: Module, arguments: Sequence[Array], results: Sequence[Array]) -
 
 def _added_zeros(flow: Flow, index: int, op: Op) -> int | None:
     """Return the position of the program's argument to which ``op``, the operation ``index``, adds zeros.
-    Return None if it does something else."""
+    Return None if ``op`` does something else."""
     if op.name != "stablehlo.add" or len(op.operands) != 2:
         return None
     for argument, k in ((op.operands[0], 1), (op.operands[1], 0)):

@@ -51,7 +51,7 @@ class Jacobian(msgspec.Struct, frozen=True):
     Attributes:
       passes: how often the derivative is evaluated: once for each output of the function with ``jacrev``,
         once for each input with ``jacfwd``.
-      others: how often the other of the two functions would evaluate it.
+      others: how often the derivative would be evaluated with the other function, ``jacfwd`` or ``jacrev``.
       source: the line of the user's code that calls ``jacrev`` or ``jacfwd``.
     """
 
@@ -61,8 +61,9 @@ class Jacobian(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Jacobian]:
-    """Return the Jacobians of ``module``, also those that ``jax.vmap`` computes for each element of a batch;
-    their numbers of passes are those for one element."""
+    """Return the Jacobians of ``module``, also batches of Jacobians (``jax.vmap``), whose numbers of passes
+    are those for one element of the batch. Jacobians whose numbers of rows and columns do not follow from the
+    text are left out."""
     identities: dict[Frame, Counter[int]] = {}
     parts: dict[Frame, list[tuple[list[int], bool]]] = {}  # shape of each part, and whether of a batch
     for index, op in enumerate(module.ops):

@@ -25,8 +25,8 @@ NAME_ONLY = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def unquote(text: str) -> str:
-    r"""Return the content of an MLIR string literal: ``"a\22b"`` -> ``a"b``. The escapes are ``\"``, ``\\``
-    and a backslash with two hex digits, which are one byte of UTF-8."""
+    r"""Return the content of an MLIR string literal: ``"a\22b"`` -> ``a"b``. The quotes may be missing. The
+    escapes are ``\"``, ``\\`` and a backslash with two hex digits, which are one byte of UTF-8."""
     if text.startswith('"') and text.endswith('"') and len(text) > 1:
         text = text[1:-1]
     if "\\" not in text:
@@ -75,7 +75,7 @@ def split(text: str) -> list[str]:
 
 def attributes(text: str) -> dict[str, str]:
     """Parse ``{a = 1 : i32, b, "c d" = "x"}``, with or without braces, to a dict: name -> value as text. An
-    attribute without a value, here ``b``, has an empty text."""
+    attribute without a value, such as ``b``, has an empty text."""
     text = text.strip()
     if text.startswith("{"):
         end = closing(text, 0)
@@ -88,9 +88,9 @@ def attributes(text: str) -> dict[str, str]:
 
 
 def dictionary(text: str) -> dict[str, str]:
-    """Return the attributes of an operation: name -> value as text. ``text`` is what follows the operation's
-    name. The attributes are in its braces, ``<{...}>`` and ``{...}``; braces inside other brackets do not
-    count."""
+    """Parse the attributes of an operation to a dict: name -> value as text. ``text`` is the line after the
+    operation's name: ``%0 <{a = 1 : i64}> {b}`` gives ``{"a": "1 : i64", "b": ""}``. Braces inside other
+    brackets are not read."""
     found: dict[str, str] = {}
     depth = 0
     skip = 0
@@ -171,6 +171,7 @@ def _bare(text: str) -> str:
 
 
 def _types(text: str) -> list[str]:
+    """Split a list of types at its commas, ``tensor<2xf32>, tensor<i1>``."""
     if text.count("<") == text.count("tensor<") and "(" not in text:
         simple = SIMPLE_TYPE.findall(text)
         if len(simple) == text.count(">"):

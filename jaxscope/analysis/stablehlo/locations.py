@@ -50,7 +50,7 @@ class _Node(msgspec.Struct, frozen=True):
 
     Attributes:
       kind: ``file`` (a line), ``function`` (a name and a line) or ``place`` (anything else). The location
-        around a ``function`` decides whether its name is that of a Python function or of an operation.
+        around a ``function`` decides whether this name is the name of a Python function or of an operation.
       place: the origin that is known from this location.
     """
 
@@ -78,8 +78,9 @@ class Locations:
         self.unread: set[str] = set()
 
     def place(self, text: str) -> Place:
-        """Return the origin of an operation with this location: the text between the parentheses of
-        ``loc(...)``, ``#loc5`` or a location written out."""
+        """Return the origin of an operation from its location ``text``, which is what ``loc(...)`` contains:
+        ``#loc5`` or a location written out. If the location cannot be parsed, add it to ``unread`` and return
+        ``NOWHERE``."""
         found = self._places.get(text)
         if found is None:
             node = self._resolve(text)
@@ -90,8 +91,8 @@ class Locations:
         return found
 
     def _resolve(self, text: str) -> _Node:
-        """Parse a location and all locations that it refers to. This is done without recursion, because a
-        chain of references may be longer than Python's recursion limit."""
+        """Parse the location ``text`` and all locations to which it refers, and return it. This is done
+        without recursion, because a chain of references may be longer than Python's recursion limit."""
         waiting = [text]
         entered: set[str] = set()
         while waiting:
@@ -110,6 +111,8 @@ class Locations:
         return self._known.get(text, UNKNOWN)
 
     def _needs(self, text: str) -> list[str]:
+        """Return the locations that must be parsed before ``text``: what a ``#loc`` name stands for, else the
+        ``#loc`` names in the text."""
         if text.startswith("#"):
             target = self._aliases.get(text)
             return [] if target is None else [target]
@@ -118,6 +121,8 @@ class Locations:
         return ALIAS.findall(lexing.STRING.sub("", text))
 
     def _read(self, text: str) -> _Node:
+        """Parse the location ``text`` after those to which it refers. Add it to ``unread`` if it cannot be
+        parsed."""
         if not text or text == "unknown":
             return UNKNOWN
         if text.startswith("#"):
@@ -164,12 +169,12 @@ class Locations:
 
     def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
         """Parse the locations of operations that were fused into one, ``fused[a, b]``. Return (location,
-        index behind the closing bracket). The result is the first location with Python frames, else the first
+        index after the closing bracket). The result is the first location with Python frames, else the first
         with a name.
 
         Args:
-          at: the index in ``text`` behind the word ``fused``.
-          depth: the number of other locations around this one.
+          at: the index in ``text`` after the word ``fused``.
+          depth: the number of other locations around this location.
         """
         if text.startswith("<", at):
             end = lexing.closing(text, at)
@@ -192,20 +197,24 @@ class _Unread(Exception):
 
 
 def _after(text: str, at: int, expected: str) -> int:
+    """Return the index after the text ``expected``, which must begin at index ``at`` of ``text``. Raise
+    ``_Unread`` if it does not."""
     if not text.startswith(expected, at):
         raise _Unread
     return at + len(expected)
 
 
 def _file(match: re.Match[str]) -> _Node:
+    """Return the location of a line, ``"a.py":3:4``, from a match of ``FILE``. Line 0 gives an unknown
+    origin."""
     line = int(match[2])
     frame = Frame(file=lexing.unquote(match[1]), line=line, function="")
     return _Node("file", Place(None, (frame,), match[0]) if line else NOWHERE)
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:
-    """Return ``place`` with other names, and with its innermost frame only. This is for a location such as
-    ``"f"("a.py":3:4)``, whose name replaces the names in the location inside it.
+    """Return ``place`` with other names, and with its innermost frame only, for a location such as
+    ``"f"("a.py":3:4)``.
 
     Args:
       name: the name of the operation, or None if it is unknown.
@@ -216,11 +225,16 @@ def _renamed(place: Place, name: str | None, function: str) -> Place:
 
 
 def _callsite(callee: _Node, caller: _Node) -> _Node:
+    """Join the locations of a call site: the name of ``callee``, and its frames before those of
+    ``caller``."""
     frames = (callee.place.frames + caller.place.frames)[:MAX_FRAMES]
     return _Node("place", Place(callee.place.name, frames, callee.place.span or caller.place.span))
 
 
 def _named(name: str, child: _Node) -> _Node:
+    """Return the location ``"name"(child)``. If ``child`` is a line, ``name`` may be the name of a Python
+    function or of an operation (kind ``function``). Else ``name`` is the name of an operation; if it ends
+    with a colon (``add:``), the longer name in ``child`` is kept."""
     place = child.place
     if child.kind == "file" and place.frames:
         return _Node("function", _renamed(place, None, name))

@@ -71,6 +71,8 @@ def find(module: Module, sources: Sources) -> list[Product]:
 
 
 def _precision(detail: str) -> str:
+    """Return the precision or the algorithm of a product, as in ``Product.precision``, from the text of the
+    operation: ``%, %, precision = [HIGHEST, DEFAULT]`` -> ``HIGHEST``. The default is ``DEFAULT``."""
     named = _ALGORITHM.search(detail)
     if named is not None:
         parts = dict(_PART.findall(named[1]))

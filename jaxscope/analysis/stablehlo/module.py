@@ -15,8 +15,8 @@ PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convo
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A part of a StableHLO text, on ``line`` (from 1; 0: unknown), that could not be read; ``text`` is the
-    reason."""
+    """A part of a StableHLO text that could not be read. ``line`` is its line (from 1; 0: unknown), ``text``
+    the reason."""
 
     line: int
     text: str
@@ -29,20 +29,22 @@ class Op(msgspec.Struct, frozen=True, gc=False):
       name: the name with its dialect: ``stablehlo.add``.
       line: the line in the text, counted from 1.
       function: index of the function that contains the operation, in ``Module.functions``.
-      block: number of the region that contains the operation.
-      parent: index of the operation that has this region; None if the region is the function's body.
+      block: number of the region that contains the operation. Different regions of the module have different
+        numbers.
+      parent: index in ``Module.ops`` of the operation that has this region; None if the region is the
+        function's body.
       results: number of results.
-      operands: indices of the operations that produce the operands; -1 - k is argument k of the function.
-        Operands that are arguments of regions are left out. But for an argument that a while loop does not
-        change, the value with which the loop begins is given.
-      inputs, outputs: types of the operands and results, as text.
-      detail: the text behind the operation's name, without types and location, with ``%`` for each value's
+      operands: for each operand, the index in ``Module.ops`` of the operation that computes it, or -1 - k for
+        argument k of the function. An operand that is an argument of a region is left out. If a while loop
+        does not change this argument, its value before the loop is listed instead.
+      inputs, outputs: types of all operands and of all results, as text.
+      detail: the text after the operation's name, without types and location, with ``%`` for each value's
         name.
-      location: the text in ``loc(...)``.
+      location: the text in ``loc(...)``; empty: there is none.
       callee: the called function, or the target of a custom call; None if the operation calls nothing.
       places: the position of each of ``operands`` among all operands, if some are left out; else empty.
-      picks: for each of ``operands``, its number among the results of the operation: 2 for ``%5#2``, 0 for
-        ``%5``. Empty: all are 0.
+      picks: for each of ``operands``, its number among the results of the operation that computes it: 2 for
+        ``%5#2``, 0 for ``%5``. Empty: all are 0.
     """
 
     name: str
@@ -76,6 +78,9 @@ class Argument(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
+    """A result of a function in a StableHLO module: its MLIR type as text, and its attributes (name ->
+    text)."""
+
     type: str
     attributes: dict[str, str] = {}
 

@@ -27,13 +27,13 @@ _BOUNDS = re.compile(r"(\d+):(\d+)(?::(\d+))?")
 
 
 class PartialSort(msgspec.Struct, frozen=True):
-    """A sort of which the program uses few elements.
+    """A sort of which the program uses few elements, or only their positions.
 
     Attributes:
       rows: number of rows that are sorted, each by itself.
       length: number of elements in each row.
       used: the largest number of elements of a row that the program uses: the first or the last ones. 0 if
-        it only compares the sorted elements with others for equality, to find their positions.
+        the program only compares the sorted elements with others for equality, to find their positions.
       shuffles: whether the sort shuffles the row (``jax.random.permutation``, ``jax.random.choice``).
       source: the line of the user's code; None: unknown.
     """
@@ -46,6 +46,8 @@ class PartialSort(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[PartialSort]:
+    """Return the sorts whose rows have at least FEW (8) times as many elements as the program uses of them,
+    and the sorts from which it only reads positions, in the order of the text."""
     users = flow.users(module)
     found = []
     for index, op in enumerate(module.ops):
@@ -67,10 +69,10 @@ def find(module: Module, sources: Sources) -> list[PartialSort]:
 def _used(
     module: Module, sources: Sources, users: dict[int, list[int]], index: int, axis: int, length: int
 ) -> int | None:
-    """Return how many elements along ``axis`` the program uses of the results of the operation ``index``, if
-    these are the first or the last of ``length`` elements; 0 if it only compares the elements for equality.
-    Return None for other uses, for both of these uses together, or if no use is found. ``users`` is index of
-    an operation -> indices of the operations that read its results."""
+    """Return how many elements along ``axis`` the program uses of the sort ``index``, if these are the first
+    or the last of ``length`` elements. Return 0 if the program only compares elements for equality. Return
+    None if it does both, if it uses the sort otherwise, or if no use is found. ``users``: index of an
+    operation -> indices of the operations that read its results."""
     most, compared, left, seen = 0, False, [index], set[int]()
     while left:
         value = left.pop()

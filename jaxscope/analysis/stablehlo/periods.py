@@ -22,7 +22,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
     Attributes:
       period: the length of one of the equal parts.
-      length: the length of the whole, including an incomplete part at the end.
+      length: the length of all parts, including an incomplete part at the end.
     """
 
     start: int
@@ -32,13 +32,14 @@ class Stretch(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> int:
+        """The index after the last complete part."""
         return self.start + self.period * self.times
 
 
 def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
-    """Return the parts of a sequence that repeat at least ``least_times`` times, such as
-    ``1 2 3 1 2 3 1 2 3``. They do not overlap: the longest is chosen first, or one that overlaps it, is
-    nearly as long (FULL) and has a shorter period."""
+    """Return the parts of a sequence that repeat at least ``least_times`` times, such as ``1 2 3 1 2 3 1 2
+    3``. They do not overlap: longer parts are chosen first. But an overlapping part with a shorter period is
+    chosen instead if it has at least FULL (0.8) of the length."""
     found: list[Stretch] = []
     for period in candidates(sequence):
         equal = bytes(map(operator.eq, sequence, islice(sequence, period, None)))
@@ -75,6 +76,8 @@ def candidates(sequence: Sequence[int]) -> list[int]:
 
 
 def _choose(stretches: list[Stretch]) -> list[Stretch]:
+    """Choose stretches that do not overlap, as ``find`` says, from at most MAX_STRETCHES (1,000) longest
+    ones."""
     chosen: list[Stretch] = []
     waiting = sorted(stretches, key=lambda s: (-s.length, s.period))[:MAX_STRETCHES]
     while waiting:

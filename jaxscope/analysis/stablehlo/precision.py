@@ -39,8 +39,8 @@ class Upcast(msgspec.Struct, frozen=True):
       source: the line; None: unknown.
       backward: whether differentiation created the conversions; None: unknown.
       name: JAX's name of the first conversion: ``jit(f)/convert_element_type``; None: unknown.
-      stays_wide: whether more than elementwise operations, reductions and conversions back may get the wider
-        values: a matrix product, a loop, a result of the program, ...
+      stays_wide: whether the wider values may reach a matrix product, a loop, a call or a result of the
+        program. False if only elementwise operations, reductions and conversions back read them.
     """
 
     before: str
@@ -84,8 +84,9 @@ class Doubles(msgspec.Struct, frozen=True):
 
 
 def upcasts(module: Module, sources: Sources) -> list[Upcast]:
-    """Return the conversions of arrays from floats to wider ones, real or complex, those with the most bytes
-    first, at most MAX_LISTED (500) items. Conversions of scalars are left out, because they cost nothing."""
+    """Return the conversions of arrays to a wider float or complex dtype, those with the most bytes first, at
+    most MAX_LISTED (500) items. A conversion from float32 to complex64 counts as one, too. Conversions of
+    scalars are left out, because they cost nothing."""
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
     stays = set[tuple[str, str, Frame | None, bool | None]]()
     users = flow.users(module)
@@ -117,8 +118,8 @@ def upcasts(module: Module, sources: Sources) -> list[Upcast]:
 
 def _stays_wide(module: Module, users: dict[int, list[int]], converted: int) -> bool:
     """Return whether the results of the conversion ``module.ops[converted]`` may reach a matrix product, a
-    loop, a conditional, a call or a return, directly or through other operations. Followed are only
-    operations whose results have the wider dtype and at least half as many elements, so no reductions."""
+    loop, a conditional, a call or a return, directly or through other operations. Operations whose results
+    have another dtype, or less than half as many elements (reductions), are not followed."""
     wide = types.tensor(module.ops[converted].outputs[0])
     waiting, seen = [converted], {converted}
     while waiting:
@@ -137,6 +138,8 @@ def _stays_wide(module: Module, users: dict[int, list[int]], converted: int) -> 
 
 
 def _bits(dtype: str) -> int:
+    """Return the number of bits of a float or complex dtype by JAX's name: 8 for ``float8_e4m3fn``; 0 for
+    other dtypes."""
     if dtype in FLOAT_BITS:
         return FLOAT_BITS[dtype]
     return int(dtype[5]) if dtype.startswith("float") and dtype[5:6].isascii() and dtype[5:6].isdigit() else 0

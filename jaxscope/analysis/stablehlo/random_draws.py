@@ -1,5 +1,5 @@
-"""Find the draws of random numbers in a program: equal draws that it contains several times, and draws under
-``vmap`` from a key that is the same for all elements."""
+"""Find the draws of random numbers in a program: equal draws that it contains several times, and draws from a
+key that is the same for all elements of a ``vmap`` or in all iterations of a loop."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def _draws(module: Module, sources: Sources) -> Iterator[tuple[int, str]]:
 
 
 def shared(module: Module, sources: Sources) -> list[SharedDraws]:
-    """Return the draws under ``vmap`` from a key that is the same for all elements, by line."""
+    """Return the draws under ``vmap`` from a key that is the same for all elements, grouped by line of the
+    user's code."""
     found: dict[Frame | None, dict[str, None]] = {}
     looped: set[Frame | None] = set()
     under = _under_vmap(sources)
@@ -115,8 +116,8 @@ def shared(module: Module, sources: Sources) -> list[SharedDraws]:
 
 
 def in_loops(module: Module, sources: Sources) -> list[LoopDraws]:
-    """Return the draws in loops of the user's code whose key is the same in all iterations, by line and
-    loop. The key is followed through the program to values from outside the loop."""
+    """Return the draws in loops of the user's code whose key is the same in all iterations, grouped by line
+    and loop. The key is followed through the program to values from outside the loop."""
     values, found = flow.Flow(module), dict[tuple[Frame | None, Frame], dict[str, None]]()
     insides: dict[int, set[int]] = {}
     random = work.of_threefry(module, sources)
@@ -133,8 +134,8 @@ def in_loops(module: Module, sources: Sources) -> list[LoopDraws]:
 
 
 def _loop_around(module: Module, sources: Sources, index: int) -> int | None:
-    """Return the innermost loop around the operation at ``index``. It may be around the only call of the
-    function that contains the operation. None if no such loop is found."""
+    """Return the innermost loop around the operation at ``index``. The loop may be around the only call of
+    the function that contains the operation. Return None if no loop is found."""
     for _ in range(DEPTH):
         parent = module.ops[index].parent
         while parent is not None:
@@ -149,7 +150,7 @@ def _loop_around(module: Module, sources: Sources, index: int) -> int | None:
 
 
 def _inside(module: Module, sources: Sources, loop: int) -> set[int]:
-    """Return the operations inside ``loop`` and those of all functions that they call."""
+    """Return the operations inside ``loop`` and in all functions that these operations call."""
     inside, functions = set[int](), set[int]()
     by_name = {f.name: k for k, f in enumerate(module.functions)}
     function = module.functions[module.ops[loop].function]
@@ -171,8 +172,9 @@ def _is_same(
     values: flow.Flow, reader: flow.Value, k: int, inside: set[int], known: dict[flow.Value, bool], depth: int
 ) -> bool:
     """Return whether operand ``k`` of the operation ``reader`` has the same value in all iterations of a
-    loop: it comes from outside of the loop, or is computed only from values that are the same. False if that
-    is not known. ``inside`` has the operations in the loop, ``known`` the answers so far."""
+    loop: it comes from outside of the loop, or is computed only from such values. Return False if this is
+    unknown. ``inside`` has the operations in the loop, ``known`` the answers so far. At most ``depth``
+    operations are followed."""
     if values.is_argument(reader, k):
         return True
     made = values.maker(reader, k)
@@ -182,7 +184,7 @@ def _is_same(
         return True
     if made not in known:
         op = values.module.ops[made.at]
-        known[made] = False  # while it is not known; a value does not depend on itself
+        known[made] = False  # until the answer is known: a value does not depend on itself
         complete = len(op.operands) == len(op.inputs) and op.name not in LOOPS
         known[made] = complete and all(
             _is_same(values, made, n, inside, known, depth - 1) for n in range(len(op.inputs))

@@ -24,6 +24,7 @@ class _Open:
     """A region of an operation or function (the text between braces) that is being read.
 
     Attributes:
+      block: number of the region, as in ``Op.block``.
       owner: index of the operation that has the region; None: the region is a function's body.
       last: index of the last operation that was read in the region; None if none was read so far.
     """
@@ -36,6 +37,18 @@ class _Open:
 
 
 class _Reader:
+    """Parses one StableHLO text. ``read`` may be called once.
+
+    Attributes:
+      names: name of a value in the function that is being read, such as ``%5`` -> the value as in
+        ``Op.operands``; None for an argument of a region.
+      open: the regions that are being read, outermost first. Empty outside of functions.
+      modules: number of open braces outside of functions.
+      signatures: text of an operation's types -> its parts, as ``lexing.types`` returns them.
+      resources: whether the line is between ``{-#`` and ``#-}``, at the end of the text.
+      unchanged: the result of ``carried.unchanged``.
+    """
+
     def __init__(self) -> None:
         self.name: str | None = None
         self.attributes: dict[str, str] = {}
@@ -54,10 +67,12 @@ class _Reader:
         self.unchanged: dict[int, frozenset[str]] = {}
 
     def problem(self, number: int, text: str) -> None:
+        """Add a problem on line ``number``, unless there are MAX_PROBLEMS (100) already."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(number, text))
 
     def read(self, text: str) -> Module:
+        """Parse the text and return the module. What cannot be read is in ``Module.problems``."""
         number, lines = 0, text.split("\n")
         self.unchanged = carried.unchanged(lines) if ".while(" in text else {}
         for number, line in enumerate(lines, 1):
@@ -94,6 +109,8 @@ class _Reader:
         )
 
     def _alias(self, number: int, line: str) -> None:
+        """Store what a line such as ``#loc1 = loc("x")`` or ``#map = ...`` defines. ``number`` is its number
+        in the text."""
         name, equals, value = line.partition(" = ")
         if not equals:
             self.problem(number, "a # line that defines nothing")
@@ -108,13 +125,13 @@ class _Reader:
 
     def _define(self, line: str) -> None:
         """Store the names of values that a line defines without an operation, such as the arguments of a
-        region: ``^bb0(%arg1: tensor<f32>)``. An operand with such a name refers to no operation."""
+        region: ``^bb0(%arg1: tensor<f32>)``."""
         for name in lexing.DEFINED.findall(line):
             self.names[name] = None
 
     def _edge(self, number: int, line: str) -> None:
-        """Begin a region of the last operation, at a line like ``cond {`` or ``reducer(...) {``. ``number``
-        is the number of the line in the text."""
+        """Begin a region of the operation that was read last, at line ``number``, such as ``cond {`` or
+        ``reducer(...) {``."""
         self._define(line)
         owner = self.open[-1].last if self.open else None
         if owner is None:
@@ -123,18 +140,20 @@ class _Reader:
             self._enter(owner)
 
     def _enter(self, owner: int | None) -> None:
+        """Begin to read a region of the operation with the index ``owner``; None: the body of a function."""
         self.blocks += 1
         self.open.append(_Open(owner, self.blocks))
 
     def _leave(self) -> _Open:
+        """End the innermost region and return it. Fill in ``Function.end`` if it is a function's body."""
         left = self.open.pop()
         if left.owner is None and self.functions:
             self.functions[-1] = msgspec.structs.replace(self.functions[-1], end=len(self.ops))
         return left
 
     def _close(self, number: int, line: str) -> None:
-        """End a region at a line like ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``. ``number``
-        is the number of the line in the text."""
+        """End a region at line ``number``, such as ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``.
+        Add to the operation what follows its last region: types, attributes, location."""
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
@@ -161,6 +180,7 @@ class _Reader:
         )
 
     def _operation(self, number: int, line: str) -> None:
+        """Read the operation on line ``number``, inside or outside of a function."""
         found = lexing.OPERATION.match(line)
         if found is None:
             self.problem(number, f"not an operation: {line[:80]}")
@@ -216,9 +236,8 @@ class _Reader:
             self._enter(index)
 
     def _name_unchanged(self, number: int, head: str) -> None:
-        """Let the names of those arguments of a while loop that the loop does not change stand for the values
-        with which the loop begins. ``head`` is the text of the loop's operation, ``number`` the number of its
-        line."""
+        """Let the name of each argument that a while loop does not change refer to its value before the loop.
+        ``head`` is the loop's line after its name, ``number`` the number of this line."""
         unchanged = self.unchanged.get(number, ())
         for argument, value in carried.PAIR.findall(head):
             if argument in unchanged:
@@ -226,7 +245,7 @@ class _Reader:
 
     def _operands(self, head: str) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Parse the operands of an operation. Return (number of operands, ``Op.operands``, ``Op.picks``,
-        ``Op.places``). ``head`` is the line behind the name, without types and location.
+        ``Op.places``). ``head`` is the line after the operation's name, without types and location.
 
         Operands that are arguments of regions are counted, but are in none of the tuples.
         """
@@ -262,6 +281,9 @@ class _Reader:
     def _types(
         self, text: str, results: int, operands: tuple[int, ...], count: int = 0
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return (types of the operands, types of the results) from the ``text`` of an operation's types:
+        ``(A, B) -> C``, or a short form such as ``T``, which states one type for several values. ``results``
+        and ``count`` are the numbers of results and operands."""
         found = self.signatures.get(text)
         if found is None:
             found = self.signatures[text] = lexing.types(text)
@@ -296,6 +318,8 @@ class _Reader:
             self.problem(number, f"outside every function: {line[:80]}")
 
     def _function(self, number: int, line: str, name: str | None) -> None:
+        """Read the first line of the function ``name``, with arguments and results. ``number`` is the number
+        of the line."""
         self.names = {}
         start = line.find("(", line.find("@"))
         end = lexing.closing(line, start) if start >= 0 else -1
@@ -319,8 +343,7 @@ class _Reader:
 
 
 def _symbol(text: str) -> str | None:
-    """Return the first symbol in ``text``, without ``@``: ``main`` for ``@main``. Return None if there is
-    none."""
+    """Return the first symbol in ``text`` without ``@``: ``main`` for ``@main``; None if there is none."""
     found = SYMBOL.search(text)
     return None if found is None else found[2] or lexing.unquote(found[1] or "")
 
@@ -346,12 +369,14 @@ def _argument(piece: str) -> tuple[str, Argument]:
 
 
 def _type_and_attributes(text: str) -> tuple[str, dict[str, str]]:
+    """Split ``tensor<4xf32> {a = 1 : i32}`` into (type, attributes): ``("tensor<4xf32>", {"a": "1 :
+    i32"})``."""
     at = text.find(" {")
     return (text.strip(), {}) if at < 0 else (text[:at].strip(), lexing.attributes(text[at + 1 :]))
 
 
 def _results(text: str) -> list[Result]:
-    """Parse the text behind a function's arguments, ``-> (T {a = 1}, U) attributes {...} {``, to the list of
+    """Parse the text after a function's arguments, ``-> (T {a = 1}, U) attributes {...} {``, to the list of
     the function's results."""
     if not text.startswith("->"):
         return []

@@ -47,22 +47,23 @@ class Reading(msgspec.Struct, frozen=True):
     """The contents of a program's StableHLO.
 
     Attributes:
+      module: the name of the module: ``jit_step``.
       num_partitions, num_replicas: the numbers in the module's attributes; None: unknown.
       printed: number of operations in the text, without returns.
-      work: number of arithmetic operations of one call: of matrix products and convolutions, of operations
-        that take long for each element, and of all others. None if the user's code has loops, whose
-        iterations are not counted, or if the text has no operations.
-      op_counts: operation -> how often it occurs. Called functions are inlined, and loop bodies are counted
-        once.
+      work: three numbers of arithmetic operations of one call: of matrix products and convolutions, of
+        operations that take long for each element, and of all others. None if the user's code has loops,
+        whose iterations are not counted, or if the text has no operations.
+      op_counts: operation -> how often it occurs, with called functions inlined and loop bodies counted once.
       located: number of operations with a location.
       resolved: number of operations for which a line of the user's code is known.
       arguments, results: the arguments and the results of the program.
+      meshes: the meshes that the text defines.
       shardings: the shardings stated inside the program.
       sharding_constraints: the sharding constraints with a known line and size.
       uneven: sharding constraints that split a dimension into unequal parts.
-      repeated: blocks of operations that the text repeats, such as a Python loop.
-      unknown_loop_times: the most iterations of a block that a library's code or the user's repeats, it is
-        unknown which; 0: there is none.
+      repeated: blocks of operations that the text repeats, as a traced Python loop does.
+      unknown_loop_times: the most iterations of a repeated block for which it is unknown whether the user's
+        code or a library repeats it; 0: there is none.
       constants: arrays that the traced function closed over.
       doubles: where the program uses 64-bit floating point; None if it does not.
       upcasts: conversions to wider floating-point types.
@@ -71,7 +72,8 @@ class Reading(msgspec.Struct, frozen=True):
       accumulated: all-reduces in loops that only add up their results.
       residuals: scans that keep values of all iterations for the gradient.
       large: the largest values that XLA has to store in memory.
-      argument_work: the number of arithmetic operations, by the arguments on which their results depend.
+      argument_work: the number of arithmetic operations, grouped by the arguments on which their results
+        depend.
       branch_work: work before a conditional that only one of its branches uses.
       jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
       shifted: gradients that the program estimates by finite differences.
@@ -83,8 +85,7 @@ class Reading(msgspec.Struct, frozen=True):
       row_gradients: steps of gradient descent for whole tables of which few rows are used.
       stacked: arrays that a scan stacks and of which the program reads little.
       unread_work: work in bodies of loops whose results are read for few iterations.
-      repeated_draws: draws of random numbers, if several have the same shape, dtype and distribution; else
-        None.
+      repeated_draws: random draws, if several have the same shape, dtype and distribution; else None.
       loop_draws: random draws in a loop from a key that is the same in all iterations.
       shared_draws: random draws under ``vmap`` from one key for all elements.
       donation: donated arguments and arguments that could be donated.
@@ -174,7 +175,7 @@ def analyze(
       donated: paths of the donated arguments; None: unknown.
       aliased: numbers of the program's parameters whose memory a result reuses in the compiled program; None:
         unknown.
-      standing: a function from a file name to the owner of the file: the user, an installed package or a
+      standing: the function that returns the owner of a file by its name: the user, an installed package or a
         library.
     """
     module = reader.read(text)
@@ -194,17 +195,8 @@ def of_module(
     donated: Collection[str] | None = None,
     aliased: Collection[int] | None = None,
 ) -> Reading:
-    """Analyze a parsed StableHLO module.
-
-    Args:
-      sources: the lines of the user's code that cause each operation of the module.
-      captured: arrays that the traced function closed over, which give the constants their names.
-      paths: the paths of all the caller's arguments, in order.
-      dropped: positions in ``paths`` of the arguments that the program does not take.
-      donated: paths of the donated arguments; None: unknown.
-      aliased: numbers of the program's parameters whose memory a result reuses in the compiled program; None:
-        unknown.
-    """
+    """Analyze a parsed StableHLO module, as ``analyze`` does with a text and the same other arguments.
+    ``sources`` are the lines of the user's code that cause each operation of the module."""
     known = shardings.meshes(module)
     located, resolved = sources.coverage()
     main = module.main()
@@ -264,6 +256,8 @@ def _captures_key(module: Module, arguments: Sequence[values.Value]) -> bool:
 
 
 def _problems(module: Module, sources: Sources) -> Iterator[Problem]:
+    """Yield the parts of the module that could not be read: lines, a missing ``@main``, and at most 20
+    locations."""
     yield from module.problems
     if module.main() is None and module.ops:
         yield Problem(1, "no function @main: arguments, results and donation are unknown")
@@ -272,9 +266,12 @@ def _problems(module: Module, sources: Sources) -> Iterator[Problem]:
 
 
 def _is_key(types: Sequence[str]) -> bool:
+    """Return whether ``types`` is one type, that of the data of a random key: two or four ``ui32``."""
     return len(types) == 1 and types[0] in ("tensor<2xui32>", "tensor<4xui32>")
 
 
 def _number(text: str | None) -> int | None:
+    """Return the integer at the beginning of an attribute's text: 8 for ``8 : i32``. Return None if there is
+    none."""
     digits = (text or "").partition(" ")[0]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None

@@ -1,9 +1,9 @@
 """Find blocks of operations that a program repeats: a Python loop that was traced, which could be a
 ``lax.scan``.
 
-Two operations are alike if they do the same to the same types. These differences do not count, because a loop
-makes them between iterations: other operands, another position of a slice, other values of constants, other
-channel numbers.
+Operations are equal if they have the same name, attributes and types. These differences do not count, because
+a loop makes them between iterations: other operands, another position of a slice, other values of constants,
+other channel numbers.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Repeated(msgspec.Struct, frozen=True):
       length: number of operations in one iteration.
       times: number of iterations.
       line: the line of the program's text at which the first iteration begins.
-      carried: whether each iteration after the first uses a result of the one before, like the carry of a
-        scan.
+      carried: whether each iteration after the first uses a result of the iteration before, like the carry of
+        a scan.
       in_loop: whether the block is already inside a loop of the program (``unroll=``).
       source: the line of the user's code that repeats the block; None: unknown.
       first, end: the operations are in ``Module.ops[first:end]``.
@@ -165,14 +165,9 @@ def _stretches(
 
 
 def _grows(module: Module, members: Sequence[int], stretch: periods.Stretch) -> bool:
-    """Return whether results become longer (in a backward pass, shorter) in each iteration, along one
-    dimension and always by the same number of elements. This must be so for at least GROWING_SHARE (a fifth)
-    of an iteration's operations.
-
-    Args:
-      members: the indices of the operations of a block.
-      stretch: the part of ``members`` that repeats.
-    """
+    """Return whether at least GROWING_SHARE (a fifth) of an iteration's operations have a result that becomes
+    longer in each iteration (``_has_growing_result``). ``stretch`` is the part of ``members``, the operations
+    of a block, that repeats."""
     inside = members[stretch.start : stretch.end]
     turns = (inside[k :: stretch.period] for k in range(stretch.period))
     changing = sum(_has_growing_result([module.ops[i].outputs for i in turn]) for turn in turns)
@@ -194,8 +189,8 @@ def _has_growing_result(outputs: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_libraries(sources: Sources, iteration: Sequence[int]) -> bool:
-    """Return whether no operation of an iteration has a line of the user, and a library other than JAX has
-    created one of them. ``iteration`` has the indices of the operations."""
+    """Return whether no operation of an iteration has a line of the user, and a library other than JAX
+    created at least one of them. ``iteration`` has their indices."""
     return all(sources.own(i).frame is None for i in iteration) and any(
         LIBRARIES.search(frame.file) and not JAX_FILES.search(frame.file)
         for i in iteration
@@ -321,12 +316,7 @@ def _chain(sources: Sources, index: int) -> tuple[Frame, ...]:
 
 def _under(sources: Sources, iteration: Sequence[int]) -> list[Frame]:
     """Return the lines of the user's code that are on the stacks of most operations of an iteration,
-    outermost first.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-      iteration: the indices of one iteration's operations.
-    """
+    outermost first. ``iteration`` has the indices of these operations."""
     chains = [c for i in iteration if (c := _chain(sources, i))]
     depths: dict[Frame, list[int]] = {}
     for chain in chains:
@@ -338,13 +328,8 @@ def _under(sources: Sources, iteration: Sequence[int]) -> list[Frame]:
 
 def _library(sources: Sources, iteration: Sequence[int], source: Frame) -> str | None:
     """Return the library whose modules the body of a loop calls most often, or None if it calls no library's
-    module.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-      iteration: the indices of one iteration's operations.
-      source: a line of the loop's body.
-    """
+    module. ``iteration`` has the indices of one iteration's operations, ``source`` is a line of the loop's
+    body."""
     found: Counter[str] = Counter()
     for i in iteration:
         frames = sources.place(i).frames

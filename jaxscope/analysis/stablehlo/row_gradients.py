@@ -45,8 +45,8 @@ class RowGradient(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[RowGradient]:
-    """Return the steps of gradient descent for whole tables of which few rows are used, those with the most
-    operations first."""
+    """Return the steps of gradient descent for whole tables with at least LEAST (262,144) elements, and at
+    least TIMES (8) times as many rows as the step uses. Those with the most operations come first."""
     flow = Flow(module)
     tables = {_operand(module, k, 0) for k, op in enumerate(module.ops) if op.name == "stablehlo.gather"}
     scatters = [
@@ -88,8 +88,8 @@ def find(module: Module, sources: Sources) -> list[RowGradient]:
 
 
 def _operand(module: Module, index: int, k: int) -> tuple[object, ...]:
-    """Return what tells operand ``k`` of the operation at ``index`` from other values. Two operands that are
-    arguments of the same region are not distinguished if they have the same type."""
+    """Return a key for operand ``k`` of the operation at ``index``: equal keys mean the same value. But two
+    arguments of one region have equal keys if they have the same type."""
     op = module.ops[index]
     if op.places and k not in op.places:
         return op.block, op.inputs[k]
@@ -98,8 +98,8 @@ def _operand(module: Module, index: int, k: int) -> tuple[object, ...]:
 
 
 def _rows(flow: Flow, index: int) -> int | None:
-    """Return the number of rows that the scatter at ``index`` writes into a constant array, such as zeros,
-    with at least LEAST elements. Return None for other scatters."""
+    """Return how many rows, at most, the scatter at ``index`` writes into a constant array (such as zeros)
+    with at least LEAST (262,144) elements. Return None for other scatters."""
     op = flow.module.ops[index]
     sizes: Sequence[int | None] = types.tensor(op.inputs[0]).shape or () if len(op.inputs) == 3 else ()
     if len(sizes) < 2 or None in sizes or not flow.is_constant(flow.operand(Value(index), 0)):
@@ -117,4 +117,5 @@ def _is_scalar(flow: Flow, index: int, k: int) -> bool:
 
 
 def _short(table: types.Tensor) -> str:
+    """Write the dtype and shape of a table: ``float32[60000,48]``."""
     return f"{table.dtype}[{','.join(map(str, table.shape or ()))}]"

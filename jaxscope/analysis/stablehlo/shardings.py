@@ -72,7 +72,8 @@ class Mark(msgspec.Struct, frozen=True):
 
     Attributes:
       kind: constraint, reshard, manual (shard_map), placement (memory kind) or layout.
-      text: the sharding; for ``manual`` the manual axes; for ``placement`` the memory kind.
+      text: the sharding; for ``manual`` the manual axes; for ``placement`` the memory kind. Empty: it could
+        not be read.
       count: how often the line states this sharding.
       source: the line; None: unknown.
     """
@@ -84,6 +85,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 def meshes(module: Module) -> dict[str, Mesh]:
+    """Return the meshes that the text of a module defines: name without ``@`` -> mesh."""
     found: dict[str, Mesh] = {}
     for symbol, line in module.symbols.items():
         if line.startswith("sdy.mesh") and symbol.startswith("@"):
@@ -100,7 +102,7 @@ def meshes(module: Module) -> dict[str, Mesh]:
 
 def spec(text: str, meshes: Mapping[str, Mesh]) -> Spec:
     """Parse the text of a sharding in a lowered program: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a
-    GSPMD string. ``meshes``: name -> mesh of the module."""
+    GSPMD string in quotes, which stays text. ``meshes``: name -> mesh of the module."""
     at = text.find("<")
     if text.startswith('"') or at < 0:
         return Spec(lexing.unquote(text))
@@ -149,6 +151,8 @@ def of_attributes(attributes: Mapping[str, str], meshes: Mapping[str, Mesh]) -> 
 
 
 def marks(module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> list[Mark]:
+    """Return the shardings that operations of the program state, in the order of the text; at most MAX_LISTED
+    (500). Equal shardings of one line are one item. ``meshes``: name -> mesh of the module."""
     found: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):
         kind = kind_of(op)
@@ -175,6 +179,8 @@ def stated(op: Op, meshes: Mapping[str, Mesh]) -> Spec | None:
 
 
 def _text(op: Op, kind: str, meshes: Mapping[str, Mesh]) -> str:
+    """Return the text that ``Mark.text`` has for ``op``, which states a sharding of this ``kind``.
+    ``meshes``: name -> mesh of the module."""
     if op.name.startswith("sdy.") and kind == "manual":
         axes = re.search(r"manual_axes=\{([^{}]*)\}", op.detail)
         return "" if axes is None else ", ".join(a + b for a, b in USED.findall(axes[1]))

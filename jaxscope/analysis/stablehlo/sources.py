@@ -31,6 +31,9 @@ class Sources:
     """The lines of the user's code that cause each operation of a module, and the calls between the module's
     functions.
 
+    A line of an installed package that is not a known library counts as the user's if no line of the user is
+    known.
+
     In the methods, ``index`` is the index of the operation in ``Module.ops``.
 
     Attributes:
@@ -40,7 +43,7 @@ class Sources:
       times: for each function, how many copies of it the program has once all calls are inlined.
 
     Args:
-      standing: a function from a file name to the owner of the file: the user, an installed package or a
+      standing: the function that returns the owner of a file by its name: the user, an installed package or a
         library.
     """
 
@@ -69,6 +72,8 @@ class Sources:
             self._sites[f] = self._sites_of(f)
 
     def place(self, index: int) -> Place:
+        """Return the name and the Python frames that the location of the operation ``module.ops[index]``
+        states."""
         return self.locations.place(self.module.ops[index].location)
 
     def own(self, index: int) -> Blame:
@@ -115,8 +120,8 @@ class Sources:
         return tuple(b.frame for b in self.blames(index) if b.frame is not None)
 
     def in_library(self, index: int) -> bool:
-        """Return whether a library other than JAX, called by the user's code, causes the operation
-        ``module.ops[index]``."""
+        """Return whether an installed package other than JAX is between the user's code and the operation
+        ``module.ops[index]`` on one of its stacks."""
         folded = [frame for one in self.blames(index) for frame in one.folded]
         return any(LIBRARIES.search(f.file) and not JAX_FILES.search(f.file) for f in folded)
 
@@ -154,8 +159,8 @@ class Sources:
         return found
 
     def coverage(self) -> tuple[int, int]:
-        """Return (located, resolved): the number of operations that have a location, and the number of those
-        for which a line of the user's code is known."""
+        """Return (located, resolved): the number of operations that have a location, and how many of these
+        operations have a known line of the user's code."""
         located = resolved = 0
         for index, op in enumerate(self.module.ops):
             if op.name in NOT_OPERATIONS or self.place(index) == NOWHERE:
@@ -165,6 +170,9 @@ class Sources:
         return located, resolved
 
     def _through_calls(self, own: Blame, function: int) -> tuple[Blame, ...]:
+        """Return the lines that cause an operation of the function ``module.functions[function]``: the lines
+        that call the function if their owner is nearer to the user (``Standing``) than that of ``own``, the
+        line in the operation's location; else ``own`` alone."""
         if own.frame is not None and self.standing(own.frame.file) == Standing.USER:
             return (own,)
         better = [
@@ -177,7 +185,8 @@ class Sources:
 
     def _sites_of(self, function: int) -> tuple[Blame, ...]:
         """Return the lines of the user's code that call ``module.functions[function]``, directly or through
-        other functions of the module; at most MAX_SITES (64)."""
+        other functions of the module; at most MAX_SITES (64). If there are none, return one ``Blame`` whose
+        ``frame`` is None."""
         found: dict[Frame | None, Blame] = {}
         for index in self.called[function]:
             for site in self.blames(index):

@@ -40,11 +40,11 @@ class StackedResult(msgspec.Struct, frozen=True):
       arrays: number of arrays.
       share: the share of the arrays' elements that is read, from 0 to 1.
       whole: whether only whole iterations are read: slices and items along the first axis.
-      reduced: whether a reduction reads them, such as a mean, so that all elements are read, but few numbers
+      reduced: whether a reduction, such as a mean, reads the arrays. It reads all elements, but few numbers
         result. ``share`` is then the share of these numbers.
       results: the numbers of the arrays among the loop's results.
       source: the line of the user's code that calls the scan; None: unknown.
-      read_at: a line of the user's code that reads them; None: unknown.
+      read_at: a line of the user's code that reads the arrays; None: unknown.
     """
 
     bytes: int
@@ -62,8 +62,8 @@ def find(module: Module, sources: Sources) -> list[StackedResult]:
     """Return the arrays that loops of the program fill and of which the program reads little, those with the
     most unread bytes first, at most MOST (20). Loops inside other loops are left out.
 
-    Results of one loop with the same type are taken together. Only slices, gathers and reductions may read
-    them, maybe in another function or in another order of dimensions.
+    Results of one loop with the same type are one item. Arrays that other operations than slices, gathers and
+    reductions read are left out; transposes, reshapes and conversions are allowed before them.
     """
     found = [one for results in by_loop(module, sources).values() for one in results.values()]
     return sorted(found, key=lambda s: -s.bytes)[:MOST]
@@ -103,11 +103,8 @@ def _of_type(
     sources: Sources, reads: _Reads, loop: int, type: str, inside: list[int]
 ) -> StackedResult | None:
     """Return those results with the MLIR type ``type`` of the loop ``module.ops[loop]`` of which the program
-    reads little. Return None if there are none, or if the loop does not only write to results of this type.
-
-    Args:
-      inside: indices of the operations in the loop's regions.
-    """
+    reads little. Return None if there are none, if the loop also reads results of this type, or if they may
+    have been filled before the loop. ``inside`` has the operations in the loop's regions."""
     module, tensor = sources.module, types.tensor(type)
     if not tensor.shape or not tensor.elements or not tensor.bytes:
         return None
@@ -143,8 +140,8 @@ class _Read(NamedTuple):
 
     Attributes:
       at: the index of the operation.
-      elements: the number of elements that it reads; for a reduction, of those that result.
-      whole: whether it reads whole iterations.
+      elements: the number of elements that the operation reads; for a reduction, that its result has.
+      whole: whether it reads only whole iterations.
       reduced: whether it is a reduction.
     """
 
@@ -159,13 +156,13 @@ class _Value(NamedTuple):
 
     Attributes:
       at: the index of the operation that has it as a result; -1 - k: argument k of the function.
-      pick: its number among the results of the operation.
+      pick: the number of the value among the results of the operation.
       function: the index of the function.
-      shape: its shape.
+      shape: the shape of the value.
       axis: the dimension with one element for each iteration; None: there is no such dimension.
-      origins: like ``at``, for the values of the function that depend on results of the loop.
+      origins: the values, numbered like ``at``, from which results of the loop enter this function.
       calls: the calls through which the value came into the function, outermost first, each with the
-        ``origins`` of the function that calls.
+        ``origins`` of the calling function.
     """
 
     at: int
@@ -225,8 +222,9 @@ class _Reads:
         return all(self.only_writes(i, type, depth + 1) for i in range(function.first, function.end))
 
     def _passed(self, value: _Value, index: int, n: int) -> _Value | None:
-        """Return the value that has all elements of ``value`` in turn, if the operation ``index``, whose
-        operand ``n`` is ``value``, only passes it on; None if it reads it."""
+        """Return the value to follow next if the operation ``index``, whose operand ``n`` is ``value``,
+        passes all elements of ``value`` on: a call, a return, a transpose, a reshape or a conversion. Return
+        None if the operation reads the value."""
         op = self._module.ops[index]
         if op.name in NOT_OPERATIONS:
             return self._returned(value, op, n)
@@ -244,8 +242,9 @@ class _Reads:
         return value._replace(at=index, pick=0, shape=shape, axis=axis)
 
     def _returned(self, value: _Value, op: Op, n: int) -> _Value | None:
-        """Return the result of the call that ends with the ``return`` ``op``, for its operand ``n``; None if
-        it is unknown which call this is, or the program ends with it."""
+        """Return the result of the call of a function whose ``return`` is ``op``, if ``value`` is operand
+        ``n`` of ``op``. Return None if it is unknown which call this is, or if ``op`` ends a region or the
+        program."""
         if op.parent is not None:
             return None
         if value.calls:
@@ -291,8 +290,8 @@ def _axis_after(op: Op, value: _Value, shape: tuple[int, ...]) -> int | None:
 
 
 def is_write(module: Module, index: int) -> bool:
-    """Return whether the operation ``index`` writes into a part of an array without reading it, or calls
-    JAX's function that does."""
+    """Return whether the operation ``index`` writes into a part of an array without reading it, or calls a
+    function of JAX that does so."""
     op = module.ops[index]
     if op.name == _SCATTER:  # its region returns the new value: it adds or multiplies nothing
         inner = module.ops[index + 1] if index + 1 < len(module.ops) else None
@@ -301,15 +300,16 @@ def is_write(module: Module, index: int) -> bool:
 
 
 def _is_filled(module: Module, index: int, type: str) -> bool:
-    """Return whether the operation ``index`` is a constant or a broadcast of the MLIR type ``type``, as an
-    array of equal elements is."""
+    """Return whether the operation ``index`` is a constant or a broadcast of the MLIR type ``type``, as for
+    an array of equal elements."""
     op = module.ops[index] if index >= 0 else None
     return op is not None and op.outputs == (type,) and op.name in ("stablehlo.broadcast_in_dim", *CONSTANTS)
 
 
 def _depends(module: Module, operands: Sequence[int], origins: Collection[int]) -> bool:
     """Return whether one of ``operands`` depends on one of the values ``origins``, such as an index that is
-    the best iteration. Both are as in ``Op.operands``. Long computations count as dependent."""
+    computed from all iterations. Both are as in ``Op.operands``. Return True also if more than MOST_FOLLOWED
+    (200) operations would have to be followed."""
     waiting, seen = [*operands], set[int]()
     while waiting:
         index = waiting.pop()

@@ -45,7 +45,8 @@ class UnreadWork(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[UnreadWork]:
     """Return work in bodies of loops whose results are read for few iterations, the largest share first. Work
-    that also serves another result of the loop is not included."""
+    with less than SHARE (a tenth) of the program's operations is left out. Work that also serves another
+    result of the loop is not included."""
     stacked = {
         loop: whole
         for loop, results in stacked_results.by_loop(module, sources).items()
@@ -91,7 +92,7 @@ def _total(module: Module, sources: Sources, executions: Executions) -> int | No
 
 
 class _Unread:
-    """The operations of a loop's body that only certain results of the loop need.
+    """The operations of a loop's body that only the results ``left_out`` (numbers) of the loop need.
 
     Attributes:
       last: the index of the ``return`` of the loop's body.
@@ -144,14 +145,15 @@ class _Unread:
                 self._count(self._nested_in(index), counts, times * iterations, depth + 1)
 
     def _nested_in(self, index: int) -> list[int]:
-        """Return the operations in the regions of the operation ``index`` if it is a loop. A reduction or a
-        sort counts its regions itself. A conditional may run its branches as rarely as they are read."""
+        """Return the operations in the regions of the operation ``index`` if it is a loop, else an empty
+        list: ``work.operations`` counts the regions of a reduction or a sort, and a conditional may run its
+        branch only in the iterations that are read."""
         if self._ops[index].name not in LOOPS:
             return []
         return [i for i in range(index + 1, self._end(index)) if self._ops[i].parent == index]
 
     def _end(self, index: int) -> int:
-        """Return the index behind the last operation in the regions of the operation ``index``."""
+        """Return the index after the last operation in the regions of the operation ``index``."""
         function = self._flow.module.functions[self._ops[index].function]
         end = index + 1
         inside = {index}
@@ -168,8 +170,8 @@ class _Unread:
         return [*zip(places, op.operands, picks, strict=True)]
 
     def _need(self, index: int) -> None:
-        """Mark the operation ``index`` and the operations in its regions as needed, and follow their operands
-        later."""
+        """Mark the operation ``index`` and the operations in its regions as needed, and add their operands to
+        ``_waiting``."""
         if index in self._needed:
             return
         for inner in range(index, self._end(index)):
@@ -179,6 +181,7 @@ class _Unread:
                 self._waiting += [(inner, k) for k in range(self._ops[inner].results)]
 
     def _follow(self) -> None:
+        """Mark all operations that the values in ``_waiting`` need, also in called functions."""
         seen = set[tuple[int, int]]()
         while self._waiting:
             index, pick = self._waiting.pop()

@@ -82,6 +82,8 @@ def arguments(
 
 
 def results(main: Function, meshes: Mapping[str, shardings.Mesh]) -> tuple[Value, ...]:
+    """Return the results of a lowered program, in order, with the names that JAX writes into the text
+    (``jax.result_info``). ``meshes``: name of a mesh in the module -> the mesh."""
     return tuple(
         _value(i, lexing.unquote(r.attributes.get("jax.result_info", "")) or None, r, meshes)
         for i, r in enumerate(main.results)
@@ -91,6 +93,7 @@ def results(main: Function, meshes: Mapping[str, shardings.Mesh]) -> tuple[Value
 def _value(
     index: int, name: str | None, value: Argument | Result, meshes: Mapping[str, shardings.Mesh]
 ) -> Value:
+    """Describe the argument or result ``value`` with the position ``index``. ``name`` is its path."""
     t = types.tensor(value.type)
     kind = value.attributes.get("mhlo.memory_kind")
     sharding = shardings.of_attributes(value.attributes, meshes)
@@ -116,6 +119,7 @@ def _value(
 
 
 def _role(attributes: Mapping[str, str]) -> str:
+    """Return the role of an argument or result with these attributes (``Value.role``)."""
     if "jax.token" in attributes:
         return "token"
     if "jax.const" in attributes:
@@ -127,7 +131,8 @@ def device_shape(
     shape: tuple[int | None, ...] | None, sharding: shardings.Spec | None
 ) -> tuple[int | None, ...] | None:
     """Return the shape of the part of an array on one device, from the shape of the whole array and its
-    sharding. Return None if it is unknown. Without a sharding, it is the whole shape."""
+    sharding. If the sharding splits a dimension unevenly, the size is rounded up. Return the whole shape if
+    ``sharding`` is None, and None if the sharding cannot be read."""
     if shape is None or sharding is None:
         return shape
     cut = parts(sharding, len(shape))
@@ -138,7 +143,8 @@ def device_shape(
 
 def parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
     """Return into how many parts a sharding splits each dimension of an array with ``rank`` dimensions.
-    Return None if the sharding cannot be read, or does not fit ``rank``."""
+    ``P('data', None)`` on a mesh with 4 devices along ``data`` gives ``[4, 1]``. Return None if the sharding
+    cannot be read, or does not fit ``rank``."""
     if sharding.dimensions is None:
         if found := TILES.search(sharding.text):
             tiles = [int(n) for n in found[1].split(",") if n and len(n) < 10]

@@ -79,8 +79,8 @@ class Shares:
     Attributes:
       counts: for each operation of the module, how many arithmetic operations it needs, in all copies of the
         function that contains it.
-      rounds: how often the operations in loops count. It is the number of rounds of Threefry if the user's
-        code has no loops; else 1.
+      rounds: how often the operations in loops count: 1 if the user's code has loops, else 5, the rounds of
+        JAX's random number generator (Threefry).
     """
 
     def __init__(self, module: Module, sources: Sources) -> None:
@@ -124,7 +124,8 @@ class Shares:
 
 
 def of_threefry(module: Module, sources: Sources) -> set[int]:
-    """Return the indices of JAX's functions for Threefry in the module, and of those that only they call."""
+    """Return the indices of the module's functions for Threefry, JAX's random number generator, and of the
+    functions that only these call."""
     found = set[int]()
     for f in sources.order:
         callers = {module.ops[call].function for call in sources.called[f]}
