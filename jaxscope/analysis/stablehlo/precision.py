@@ -12,14 +12,15 @@ from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, PRODUC
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
+# dtype -> its number of bits; for a complex dtype, those of its real part
 FLOAT_BITS = {
     "float64": 64,
     "float32": 32,
     "tfloat32": 32,
     "float16": 16,
     "bfloat16": 16,
-    "complex64": 64,
-    "complex128": 128,
+    "complex64": 32,
+    "complex128": 64,
 }
 MAX_LISTED = 500
 # Operations that keep their operands, or pass them to code that is not followed
@@ -84,9 +85,9 @@ class Doubles(msgspec.Struct, frozen=True):
 
 
 def upcasts(module: Module, sources: Sources) -> list[Upcast]:
-    """Return the conversions of arrays to a wider float or complex dtype, those with the most bytes first, at
-    most MAX_LISTED (500) items. A conversion from float32 to complex64 counts as one, too. Conversions of
-    scalars are left out, because they cost nothing."""
+    """Return the conversions of arrays to a float or complex dtype of higher precision, those with the most
+    bytes first, at most MAX_LISTED (500) items. A conversion from float32 to complex64 is none: each part of
+    a complex64 is a float32. Conversions of scalars are left out, because they cost nothing."""
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
     stays = set[tuple[str, str, Frame | None, bool | None]]()
     users = flow.users(module)
@@ -138,8 +139,8 @@ def _stays_wide(module: Module, users: dict[int, list[int]], converted: int) -> 
 
 
 def _bits(dtype: str) -> int:
-    """Return the number of bits of a float or complex dtype by JAX's name: 8 for ``float8_e4m3fn``; 0 for
-    other dtypes."""
+    """Return the number of bits of a float dtype by JAX's name, or of the real part of a complex dtype: 8 for
+    ``float8_e4m3fn``, 32 for ``complex64``; 0 for other dtypes."""
     if dtype in FLOAT_BITS:
         return FLOAT_BITS[dtype]
     return int(dtype[5]) if dtype.startswith("float") and dtype[5:6].isascii() and dtype[5:6].isdigit() else 0
