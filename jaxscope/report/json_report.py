@@ -61,6 +61,8 @@ def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -
 
 
 def _collected(members: Iterable[Section]) -> dict[str, Any]:
+    """Return ``members``, the keys of a report with their values, as a dict. Iterators become lists, and
+    sub-runs (Document) become dicts."""
     return {
         key: [_collected(e) if isinstance(e, Document) else e for e in value]
         if isinstance(value, Iterator)
@@ -92,7 +94,7 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
 
 class Document:
     """The report of a sub-run (the same program with other settings or another number of devices), as an
-    entry of ``sub_runs`` in another report. Iterating over it yields (key, value) pairs."""
+    entry of ``sub_runs`` in another report. Iterating over the object yields (key, value) pairs, once."""
 
     def __init__(self, members: Iterable[Section]) -> None:
         self._members = members
@@ -181,8 +183,9 @@ def _written(members: Iterable[Section], depth: int = 0) -> Iterator[str]:
 
 
 def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
-    """Yield the text of the entries ``values`` of a JSON list, each time as parts of text that belong
-    together. ``depth``: spaces before each line except the first."""
+    """Yield the text of the entries ``values`` of a JSON list. Each item that is yielded is an iterable of
+    parts of text: one entry, or several with commas between them. ``depth``: spaces before each line except
+    the first."""
     waiting: list[bytes] = []
     size = 0
     for value in values:
@@ -222,6 +225,8 @@ def compact(value: Any) -> str:
 
 
 def _encodable(value: Any) -> Any:
+    """Return ``value``, plain data, with each lone surrogate in its texts replaced by the replacement
+    character."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -242,6 +247,8 @@ def _paying_line(p: payers.Payer) -> contract.PayingLine:
 
 
 def _text(value: Any) -> str:
+    """Return ``value`` as JSON in ASCII with line ends and indents, but without a line end after the last
+    line."""
     return _ascii(msgspec.json.format(_encoded(value), indent=1).decode())
 
 
@@ -255,6 +262,7 @@ def _encoded(value: Any) -> bytes:
 
 
 def _ascii(text: str) -> str:
+    """Return the JSON ``text`` with escapes (``\\u00e9``) for the characters that are not printable ASCII."""
     return text if text.isascii() and "\x7f" not in text else _NOT_ASCII.sub(_escaped, text)
 
 
@@ -266,6 +274,8 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
+    """Return the entry ``run`` of the JSON report: the program as a whole. ``directory`` is the directory of
+    the run; None: unknown."""
     meta = directory.meta if directory is not None else {}
     main = run.main
     started = main.started if main is not None else None
@@ -421,8 +431,8 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
     """Return the entry of the JSON report for ``key``, the cache key of a call. ``process`` is the process
-    that recorded it. ``missed`` is the event of the call, with the lines that created the arrays among the
-    arguments; None: these lines are unknown."""
+    that recorded the key. ``missed`` is the event of the call, with the lines that created the arrays among
+    the arguments; None: these lines are unknown."""
     lines = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []
 
@@ -461,6 +471,8 @@ def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None)
 
 
 def _inside(run: Run, c: Compilation) -> str | None:
+    """Return the id of the call during whose trace the call ``c`` was made. None if there is none, or if it
+    is missing in the log."""
     outer = c.missed.inside if c.missed is not None else None
     found = run.compilation(c.process, outer) if outer is not None else None
     return found.id if found is not None else None

@@ -56,7 +56,8 @@ def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
     """Print the text report of ``run`` to ``file``; None: to stdout. The whole text is written at once.
-    ``everything`` (``--all``) shortens fewer lists."""
+    ``directory`` is the directory of the run; None: unknown (see ``render``). ``everything`` (``--all``)
+    shortens fewer lists."""
     stream = file or sys.stdout
     to, buffer = console(stream), io.StringIO()
     to.file = buffer  # a notebook shows each written piece separately
@@ -113,6 +114,8 @@ def summary(
 def _page(
     run: Run, directory: RunDir | None, width: int, *, everything: bool, job: Job | None = None
 ) -> Iterator[Line]:
+    """Yield the lines of the text report in the order of its sections. ``width`` is the width of the page in
+    characters; the other parameters are those of ``render``."""
     places, parts = Places(run), variants.of(run, directory)
     if gone := removed(run):
         yield line(*gone, hang=2)
@@ -156,6 +159,8 @@ def _page(
 
 
 def _functions(run: Run, users: list[Function], places: Places, *, everything: bool) -> Iterator[Line]:
+    """Yield the section about the user's functions ``users``: the first FUNCTIONS (10), or all with
+    ``everything``."""
     yield line(("Your functions, slowest first", "title"))
     shown = users if everything else users[:FUNCTIONS]
     for f in shown:
@@ -214,8 +219,8 @@ def _next(run: Run, directory: RunDir | None, users: list[Function], width: int)
 
 
 def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
-    """Return whether the run is so small that the rules probably need less than about two seconds. The
-    summary of a larger run lacks their findings."""
+    """Return whether the run with its sub-runs (``parts``) is so small that the rules probably need less than
+    about two seconds. The summary of a larger run has no findings."""
     texts = sum(sum(p.text_bytes.values()) for part in parts for p in part.run.programs.values())
     compilations = sum(len(part.run.compilations) for part in parts)
     return texts <= QUICK_BYTES and compilations <= QUICK_COMPILATIONS
@@ -224,6 +229,7 @@ def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
 def _summary(
     parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bool, job: Job | None = None
 ) -> Iterator[Line]:
+    """Yield the lines that ``jaxscope run`` prints at its end. The parameters are those of ``summary``."""
     run = parts[0].run
     places = Places(run)
     users = sections.ranked(run, lambda f: f.user)
@@ -279,6 +285,7 @@ def _totals(run: Run, directory: RunDir, users: Sequence[Function], others: Sequ
 
 
 def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line]:
+    """Yield a line about the function ``f`` and, if it was recompiled, a line about its slowest recompile."""
     site = places.function(f)
     yield line(
         (function_name(f), "bold"),
@@ -301,8 +308,8 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
 
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
-    """Return a space and the argument that names a run in a jaxscope command: `` train-2``. The text is empty
-    if ``directory``, the directory of the run, is None.
+    """Return a space and the argument that names the run in a jaxscope command: `` train-2``. Return an empty
+    text if ``directory``, the directory of the run, is None.
 
     Args:
       latest: what to return for the newest run, which commands use if they get no argument; None: its name,
