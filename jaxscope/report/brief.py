@@ -203,8 +203,7 @@ def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Bri
 
     Args:
       name: the name of the run; the commands in the report use it.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
     """
     document = Document(run, directory, job)
     found = document.findings()
@@ -260,8 +259,6 @@ def _verdict(run: Run, findings: Sequence[contract.Finding]) -> Iterator[str]:
 
 
 def _run(run: Run, directory: RunDir, name: str) -> BriefRun:
-    """Return the entry ``run`` of the brief report: the program and how it ended. ``name`` is the name of the
-    run."""
     started = run.main.started if run.main is not None else None
     exited = run.exited
     return BriefRun(
@@ -286,7 +283,6 @@ def _program(directory: RunDir) -> str:
 
 
 def _figures(run: Run) -> Figures:
-    """Return the entry ``figures`` of the brief report."""
     functions = run.functions.values()
     again = [c for f in functions if f.user for c in recompilations(f, run)]
     peaks = [metrics.sizes(p.compiled)[1] for p in run.programs.values()]

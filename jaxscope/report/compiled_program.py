@@ -253,8 +253,6 @@ def _worth_a_look(lowered: Reading, places: Places, *, everything: bool) -> Iter
 
 
 def _problems(hlo: Compiled | None, lowered: Reading | None) -> Iterator[Line]:
-    """Yield a warning for each of the first PATHS (3) parts of the HLO and StableHLO that could not be
-    parsed, then the number of the remaining ones."""
     found = [("HLO", p.line, p.text) for p in hlo.problems] if hlo is not None else []
     found += [("StableHLO", p.line, p.text) for p in lowered.problems] if lowered is not None else []
     for stage, number, text in found[:PATHS]:

@@ -93,8 +93,6 @@ def console(stream: TextIO, *, width: int | None = None, color: bool | None = No
 
 
 def _width(stream: TextIO) -> int:
-    """Return the width for ``console``: that of the terminal (PLAIN_WIDTH if there is none), from 20 to
-    WIDEST."""
     found = terminal_width(stream)
     return max(20, min(PLAIN_WIDTH if found is None else found, WIDEST))
 

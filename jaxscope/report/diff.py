@@ -88,7 +88,6 @@ class _Page:
         return self._after if after else self._before
 
     def _shown(self, items: Sequence[Any], most: int) -> Sequence[Any]:
-        """Return the first ``most`` of ``items``, or all with ``--all``."""
         return items if self._everything else items[:most]
 
     def runs(self, diff: RunDiff) -> Iterator[Line]:
@@ -263,8 +262,8 @@ class _Page:
 
 
 def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
-    """Return the parts in which two programs differ: {name of the part (``collectives``): its differences}.
-    Parts that are equal or unknown are left out."""
+    """Return the parts in which two programs differ: {name of the part (``collectives``): its
+    differences}."""
     parts: dict[str, Any] = dict(p.parts)
     # The part ``fusions`` also has the figure unfused_elementwise: print it once.
     parts["instructions"] = [d for d in p.instructions or () if d.what != "unfused_elementwise"]
@@ -290,7 +289,6 @@ def _item(i: Item, unlike: Item | None = None) -> str:
 
 
 def _arrow(before: str, after: str) -> str:
-    """Return ``before → after`` with the two texts, or the text alone if both are equal."""
     return before if before == after else f"{before} → {after}"
 
 
@@ -330,8 +328,6 @@ def _run_json(run: Run, directory: RunDir) -> dict[str, Any]:
 
 
 def _function_json(f: FunctionDiff) -> dict[str, Any]:
-    """Return the differences of one function between two runs as plain data: its counts, causes of recompiles
-    and programs."""
     return {
         "name": f.function.name,
         "differs": f.differs,

@@ -20,7 +20,7 @@ from jaxscope.schema.line_times import CALLING, WAITING
 GROUPS = 5  # groups of recompiles shown per function
 DIFFERENCES = 3  # lines per group
 SITES = 3
-LONG = 0.1  # share of the measured time
+LONG = 0.1  # calls with a smaller share of the measured time are not mentioned
 
 
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:

@@ -41,7 +41,7 @@ from jaxscope.schema.events import Missed
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
-PIECE = 1 << 16  # characters that are yielded at a time
+PIECE = 1 << 16  # the least number of characters in a part that ``pieces`` yields
 
 
 Section = tuple[str, Any]  # a key of the report; its value, or an iterator over the entries of a list
@@ -53,8 +53,7 @@ def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
         --vary``, the runs with other settings, and the program's ``state``.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
     """
     found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory, job))))
     return found
@@ -72,14 +71,12 @@ def _collected(members: Iterable[Section]) -> dict[str, Any]:
 
 
 def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[str]:
-    """Yield the text of the JSON report of the run ``run`` in parts of about PIECE characters. A part with a
-    large value is longer; the last part may be shorter.
+    """Yield the text of the JSON report of ``run`` in parts of about PIECE characters. A part with a large
+    value is longer; the last part may be shorter.
 
     Args:
-      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
-        --vary``, the runs with other settings, and the program's ``state``.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      directory: the directory of the run; None: unknown (see ``as_json``).
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
     """
     waiting: list[str] = []
     size = 0
@@ -108,10 +105,8 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     iterator over its entries, which can be read only once.
 
     Args:
-      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
-        --vary``, the runs with other settings, and the program's ``state``.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      directory: the directory of the run; None: unknown (see ``as_json``).
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
     """
     parts = variants.of(run, directory)
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
@@ -152,8 +147,7 @@ def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Itera
 
     Args:
       parts: the run, then its sub-runs (the same program with other settings or numbers of devices).
-      job: all processes that were recorded together, if there are several; None: there is only one, and so no
-        differences.
+      job: all processes that were recorded together; None: there is only one, and so no differences.
     """
     for f in ranks.of_ranks(job):
         yield contract.Finding.of(f)
@@ -247,8 +241,6 @@ def _paying_line(p: payers.Payer) -> contract.PayingLine:
 
 
 def _text(value: Any) -> str:
-    """Return ``value`` as JSON in ASCII with line ends and indents, but without a line end after the last
-    line."""
     return _ascii(msgspec.json.format(_encoded(value), indent=1).decode())
 
 
@@ -274,8 +266,6 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
-    """Return the entry ``run`` of the JSON report: the program as a whole. ``directory`` is the directory of
-    the run; None: unknown."""
     meta = directory.meta if directory is not None else {}
     main = run.main
     started = main.started if main is not None else None

@@ -36,9 +36,9 @@ class Follower:
         return self._tail.run
 
     def poll(self) -> list[str]:
-        """Read what the program has logged since the last call of ``poll``. Return a line for each call that
-        has recompiled a function of the user since then (or failed to), and a line for each recompile that
-        the next call is expected to cause."""
+        """Read what the program has logged since the last call of ``poll``. Return a line for each recompile
+        of a user's function that has ended since then, with a compilation or a failure, and a line for each
+        recompile that the next call is expected to cause."""
         lines = []
         for event, c in self._tail.poll():
             if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._reported:

@@ -91,7 +91,6 @@ def _rate(f: Figure | None, unit: str) -> str:
 
 
 def _sources(m: Machine) -> Iterator[Line]:
-    """Yield a line for each known figure of the machine ``m`` with the page that states it."""
     named = [
         ("memory", m.memory),
         ("usable", m.usable),

@@ -69,8 +69,6 @@ def texts_json(texts: Texts, memory: Memory | None = None) -> contract.Texts:
 
 
 def _remats(remats: list[Remat] | None) -> list[contract.Rematerialization] | None:
-    """Return the entry ``remats``: arrays that the partitioner copies to all devices. None if ``remats`` is
-    None (unknown)."""
     return None if remats is None else [contract.Rematerialization.copy_of(r) for r in remats]
 
 

@@ -30,8 +30,9 @@ from jaxscope.schema.libraries import keeps_callbacks, no_memory
 OUTSIDE = "Outside your functions"
 LONG = 0.1  # compilations that took a smaller share of the compile time are not named
 NAMED = 4  # functions that are named together
-# What turns on JAX's persistent compilation cache, and from how many seconds of compiling on it keeps a
-# program (the default of jax_persistent_cache_min_compile_time_secs)
+# CACHE and EQUINOX are advice to the user: code that switches on JAX's persistent compilation cache, and a
+# setting of equinox. The cache keeps programs that take at least CACHED_FROM seconds to compile (the default
+# of jax_persistent_cache_min_compile_time_secs).
 CACHE = 'jax.config.update("jax_compilation_cache_dir", DIRECTORY)'
 EQUINOX = "the environment variable EQX_ON_ERROR=nan"
 CACHED_FROM = 1.0

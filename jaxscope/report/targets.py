@@ -216,7 +216,6 @@ def _memory(
 
 
 def _fit(program_fit: Fit) -> dict[str, Any]:
-    """Return the fields of ``contract.Memory`` that say whether the program fits into the memory, by name."""
     buffers = [
         contract.Buffer.copy_of(
             a, source=None if a.file is None else {"file": a.file, "line": a.line, "function": None}

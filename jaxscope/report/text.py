@@ -48,7 +48,7 @@ from jaxscope.report.header import header
 from jaxscope.report.layout import BLANK, Line, line, put
 
 FUNCTIONS = 10  # functions that are listed
-QUICK_BYTES, QUICK_COMPILATIONS = 4_000_000, 2_000
+QUICK_BYTES, QUICK_COMPILATIONS = 4_000_000, 2_000  # a larger run has no findings in the summary
 IN_SUMMARY = 3
 
 
@@ -79,8 +79,8 @@ def render(
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
         (the values that it gave the program) and the runs with other settings.
       everything: shorten fewer lists (``--all``).
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes, and the report also compares them. None: the report is about ``run`` alone.
+      job: all processes that were recorded together, of which ``run`` is one; the report then also compares
+        them. None: ``run`` is the only one.
     """
     put(to, _page(run, directory, to.width, everything=everything, job=job))
 
@@ -100,8 +100,8 @@ def summary(
         load them.
       unseen: true if the terminal did not show the program's output; the lines then include the exception
         that ended the program.
-      job: all processes that were recorded together, if there are several; the lines then also compare them.
-        None: the lines are about the run alone.
+      job: all processes that were recorded together; the lines then also compare them. None: there is only
+        one.
     """
     parts = variants.of(load(directory), directory) if parts is None else parts
     to = console(sys.stderr)
@@ -159,8 +159,6 @@ def _page(
 
 
 def _functions(run: Run, users: list[Function], places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield the section about the user's functions ``users``: the first FUNCTIONS (10), or all with
-    ``everything``."""
     yield line(("Your functions, slowest first", "title"))
     shown = users if everything else users[:FUNCTIONS]
     for f in shown:
@@ -285,7 +283,6 @@ def _totals(run: Run, directory: RunDir, users: Sequence[Function], others: Sequ
 
 
 def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line]:
-    """Yield a line about the function ``f`` and, if it was recompiled, a line about its slowest recompile."""
     site = places.function(f)
     yield line(
         (function_name(f), "bold"),
