@@ -232,8 +232,8 @@ def _meshes(s: Snapshot) -> Iterator[Line]:
 
 def layouts(s: Snapshot) -> Iterator[tuple[Group, Sharding, list[int]]]:
     """Yield (group, sharding, shape) for each different sharding in the snapshot ``s`` that splits arrays and
-    can be drawn; once for each number of dimensions. The group is the first group of equal arrays with this
-    sharding that has a variable's name."""
+    can be drawn; once for each number of dimensions. The group (arrays that are alike) is the first one with
+    this sharding and a variable's name."""
     shown: set[tuple[str, str | None, int]] = set()
     for g in s.groups:
         shape = [d for d in g.shape or () if isinstance(d, int)]

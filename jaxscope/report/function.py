@@ -63,8 +63,8 @@ def render_function(
 def _function(
     run: Run, f: Function, number: int | None, places: Places, *, everything: bool
 ) -> Iterator[Line]:
-    """Yield all lines about the function ``f``, as far as ``render_function`` does not print a table.
-    ``number`` selects one compilation; None: all."""
+    """Yield the lines about the function ``f``: its work, cache keys, shardings and programs. ``number``
+    selects one compilation; None: all."""
     site = places.function(f)
     yield line(
         (function_name(f), "bold"),

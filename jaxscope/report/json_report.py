@@ -41,7 +41,7 @@ from jaxscope.schema.events import Missed
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
-PIECE = 1 << 16  # the least number of characters in a part that ``pieces`` yields
+PIECE = 1 << 16  # about so many characters are formatted and yielded at a time
 
 
 Section = tuple[str, Any]  # a key of the report; its value, or an iterator over the entries of a list

@@ -65,7 +65,8 @@ def _rule(code: str, rule: Rule | None) -> dict[str, Any]:
 
 def _result(p: Placed, index: dict[str, int], bases: Sequence[str]) -> dict[str, Any]:
     """Return the entry ``results`` of one finding. ``index`` maps the code of a rule to its position in the
-    list of rules. The first RELATED (5) observations with a source line become related locations."""
+    list of rules. Of the first RELATED (5) observations, those with a source line become related
+    locations."""
     f = p.finding
     message = title(p) + (f"\n{escape(fix_text(f))}" if f.fix else "")
     found: dict[str, Any] = {
