@@ -23,7 +23,7 @@ from jaxscope.schema.libraries import no_memory
 SHOWN = 8  # variables that are listed
 MESSAGE_LINES = 20
 LEAST = 1 << 20  # live arrays of fewer bytes together are not reported
-GAP = 0.5  # if this last share of a run has no snapshot, the report mentions it
+GAP = 0.5  # if the last part of a run, this share of its time, has no snapshot, the report mentions it
 SMALL = 0.01  # variables with a smaller share of the bytes are not listed one by one
 
 
@@ -212,6 +212,7 @@ def _weight(t: model.Sum) -> int:
 
 
 def _most(t: model.Sum) -> str:
+    """Return the largest group of arrays in ``t`` as text: ``largest: params['w'], f32[8,4]``."""
     g = max(t.groups, key=lambda g: g.all_bytes or 0)
     return f"largest: {escape(g.path, 120) if g.path is not None else UNNAMED}, {forms(g)}"
 
@@ -230,9 +231,9 @@ def _meshes(s: Snapshot) -> Iterator[Line]:
 
 
 def layouts(s: Snapshot) -> Iterator[tuple[Group, Sharding, list[int]]]:
-    """Yield (group, sharding, shape) for each sharding in the snapshot ``s`` that splits arrays and can be
-    drawn, once for each number of dimensions. The group (arrays that are alike) is the first one with this
-    sharding and a variable's name."""
+    """Yield (group, sharding, shape) for each different sharding in the snapshot ``s`` that splits arrays and
+    can be drawn; once for each number of dimensions. The group (arrays that are alike) is the first one with
+    this sharding and a variable's name."""
     shown: set[tuple[str, str | None, int]] = set()
     for g in s.groups:
         shape = [d for d in g.shape or () if isinstance(d, int)]

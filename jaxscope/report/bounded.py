@@ -77,6 +77,9 @@ def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
 
 
 def _some_keys(value: dict[str, Any], room: int, path: str, left_out: list[str]) -> dict[str, Any]:
+    """Return the dict ``value`` without the values that do not fit into ``room`` bytes, or with shortened
+    ones. Small values are kept first. The parameters are those of ``fitted``, which has appended ``path`` to
+    ``left_out``; the paths of the missing keys replace it."""
     room -= 2
     kept: dict[str, Any] = {}
     took = {key: size(key) + size(x) + 2 for key, x in value.items()}

@@ -49,10 +49,12 @@ class BriefRun(contract.Entry):
 
     Attributes:
       name: the name of the run, which jaxscope's commands accept as RUN.
+      program: the program and its arguments as a shell command; empty: unknown.
       state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost`` (no end in
         the log).
       ending: how the program ended, in words.
       seconds: wall time of the program; null: unknown.
+      devices, processes: number of devices that JAX shows to the program, and number of recorded processes.
     """
 
     name: str
@@ -106,19 +108,20 @@ class BriefFinding(contract.Entry):
     """One finding, with some of the keys that it has in ``findings`` of the JSON report.
 
     Attributes:
-      path: the path of the whole finding: ``jaxscope show RUN PATH``.
+      path: the path with which ``jaxscope show RUN PATH`` prints the whole finding.
       id: an id that stays the same in later runs.
       code: the code of the rule: ``JX101``.
       severity: error, warning or note.
       certainty: certain or likely.
-      function: id of the function that the finding is about.
-      source: the line of the user's code that the finding is about.
+      function: id of the function that the finding is about; null: none.
+      source: the line of the user's code that the finding is about; null: none.
       seconds: seconds lost so far; null: unknown.
       fix: what to do, in words; null: no fix is known.
       fix_kind, fix_arguments: the fix as data, for programs that apply it: ``donate`` and
         ``{"donate_argnames": ["x"]}``; ``fix_kind`` is null if no fix is known, ``fix_arguments`` if they are
         left out to save bytes.
-      incomplete: the names of the fields of this entry that are shortened, or null to save bytes.
+      incomplete: the names of the fields of this entry that are shortened, or that are null only to save
+        bytes.
     """
 
     path: str
@@ -140,7 +143,7 @@ class BriefFunction(contract.Entry):
     """One of the user's functions.
 
     Attributes:
-      path: the path of the whole entry: ``jaxscope show RUN PATH``.
+      path: the path with which ``jaxscope show RUN PATH`` prints the whole entry.
       source: the line that defines the function.
       compilations: number of compilations.
       recompiles: number of calls that traced, lowered or compiled the function again.
@@ -177,9 +180,9 @@ class Brief(contract.Entry):
       jaxscope: the version of jaxscope.
       verdict: what happened and what it cost, in sentences.
       figures: figures of the whole run.
-      counts: the number of findings.
-      findings: the first findings, usually errors first.
-      functions: the user's functions that took longest to trace, lower and compile; at most FUNCTIONS.
+      counts: the number of findings by severity, and how many are listed.
+      findings: the first findings that fit into the 8 KB of the report, usually errors first.
+      functions: the user's functions that took longest to trace, lower and compile; at most 5.
       next: commands, the most useful one first.
     """
 
@@ -195,12 +198,12 @@ class Brief(contract.Entry):
 
 
 def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Brief:
-    """Return the brief report of the run ``run``. As JSON with a newline, it has at most MOST_BYTES bytes.
+    """Return the brief report of the run ``run``. As one line of JSON, it has at most MOST_BYTES (8192)
+    bytes.
 
     Args:
       name: the name of the run; the commands in the report use it.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
     """
     document = Document(run, directory, job)
     found = document.findings()
@@ -234,6 +237,8 @@ def schema() -> dict[str, Any]:
 
 
 def _verdict(run: Run, findings: Sequence[contract.Finding]) -> Iterator[str]:
+    """Yield sentences about how the program ended, the seconds of compiling, and the first of
+    ``findings``."""
     main = run.main
     died = main.died if main is not None else None
     if died is not None:
@@ -299,6 +304,8 @@ def _figures(run: Run) -> Figures:
 
 
 def _findings(findings: Sequence[contract.Finding]) -> Iterator[BriefFinding]:
+    """Yield an entry for each finding, in order. Long texts are cut, and large arguments of a fix are left
+    out."""
     for f, path in zip(findings, finding_paths(findings), strict=True):
         incomplete: list[str] = []
 
@@ -335,6 +342,8 @@ def _shorter(f: BriefFinding) -> BriefFinding:
 
 
 def _functions(run: Run, document: Document) -> Iterator[BriefFunction]:
+    """Yield an entry for each of the user's FUNCTIONS (5) functions that took longest to trace, lower and
+    compile. ``document`` is the full report, to which the paths in the entries lead."""
     active = [f for f in run.functions.values() if f.user and f.compilations]
     for f in sorted(active, key=lambda f: (-f.seconds, f.id))[:FUNCTIONS]:
         again = recompilations(f, run)
@@ -354,6 +363,8 @@ def _defined(f: Function) -> Frame | None:
 
 
 def _next(directory: RunDir, name: str, findings: Sequence[contract.Finding]) -> Iterator[Command]:
+    """Yield commands to run next: they print the first three findings, the lists of findings and functions,
+    and try a patch. ``name`` is the name of the run."""
     for f, path in list(zip(findings, finding_paths(findings), strict=True))[:3]:
         where = f"{f.code}, {cut(f.title, NAME_BYTES)}"
         yield Command(f"jaxscope show {name} {path}", where)

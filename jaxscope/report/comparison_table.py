@@ -72,11 +72,11 @@ def rows(columns: Sequence[Column]) -> list[Row]:
 
 
 def headings(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows at the top of the table, which describe ``columns``: one with the names of the targets,
-    then one for each option or environment variable that ``run --vary`` set, with its value in each column.
+    """Return the rows at the top of the table: one with the names of the targets, then one for each option or
+    environment variable that ``run --vary`` set, with its value in each column.
 
-    The first is missing if all targets are equal and ``run --vary`` set something. A long name takes several
-    rows.
+    The row of targets is missing if all targets are equal and ``run --vary`` set something. A long name takes
+    several rows.
     """
     targets = [c.target or "" for c in columns]
     names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
@@ -144,6 +144,8 @@ def nothing_over(over: Axes, known: Iterable[Axes]) -> int | None:
 
 
 def _collectives(programs: Sequence[ProgramMetrics]) -> Iterator[Row]:
+    """Yield the rows about collectives: their number, and for each set of mesh axes the number and the bytes
+    sent."""
     every = [None if p.traffic is None else list(p.traffic.values()) for p in programs]
     yield Row("collectives", [_executed(found) for found in every])
     every_axes = sorted({a for p in programs for a in p.traffic or () if a != ()}, key=axes.text)
@@ -157,6 +159,8 @@ def _collectives(programs: Sequence[ProgramMetrics]) -> Iterator[Row]:
 
 
 def _over(traffic: Mapping[Axes, Traffic], over: Axes) -> Traffic | None:
+    """Return the collectives of a program over the mesh axes ``over``: zeros if the program certainly has
+    none; None if unknown. ``traffic`` has all its collectives by mesh axes."""
     if over in traffic:
         return traffic[over]
     return None if nothing_over(over, traffic) is None else Traffic(0, 0, 0)
@@ -189,6 +193,7 @@ def _memory(programs: Sequence[ProgramMetrics]) -> Row:
 
 
 def _bounds(bounds: Sequence[Bounds | None]) -> Iterator[Row]:
+    """Yield the rows with lower bounds on the time of one call: the largest bound, then each single one."""
     yield Row(
         "least time (bound)",
         ["" if b is None else least(b) for b in bounds],
@@ -203,6 +208,8 @@ def _bounds(bounds: Sequence[Bounds | None]) -> Iterator[Row]:
 
 
 def _bound_over(b: Bounds, over: Axes) -> tuple[float | None] | None:
+    """Return the bound for collectives over the mesh axes ``over``, as ``_bound`` takes it: (0,) if the
+    program certainly sends nothing over these axes, None if unknown."""
     if over in b.axes:
         return (b.axes[over],)
     return None if nothing_over(over, b.axes) is None else (0,)
@@ -215,7 +222,7 @@ def _bound(name: str, bounds: Sequence[tuple[float | None] | None]) -> Row:
     Args:
       name: what the bound is about: ``compute``, ``memory``, or mesh axes.
       bounds: for each column ``(seconds,)``, ``(None,)`` if the bound is unknown, or None if the program has
-        no such bound.
+        no bound of this kind.
     """
     shown = any(f is not None and f[0] != 0 for f in bounds)
     cells = [short(f[0]) if shown and f is not None else "" for f in bounds]
@@ -234,6 +241,7 @@ def _cycles(columns: Sequence[Column], programs: Sequence[ProgramMetrics]) -> Ro
 
 
 def _compiled(p: ProgramMetrics) -> str:
+    """Return how long compiling for the target took, or why there is no program. Empty for this machine."""
     if p.state == OK:
         return "" if p.seconds is None else seconds(p.seconds)
     return _UNFINISHED.get(p.state, "not compiled")

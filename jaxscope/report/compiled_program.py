@@ -68,6 +68,8 @@ def section(
 
 
 def _instructions(hlo: Compiled) -> str:
+    """Return the numbers of instructions, fusions, loops and custom calls as text: ``120 instructions · 9
+    fusions (8 loop, 1 input) · 2 loops of 10 iterations each``."""
     kinds = ", ".join(
         f"{n} {escape(kind)}" for kind, n in sorted(hlo.fusions.by_kind.items(), key=lambda i: -i[1])
     )
@@ -95,6 +97,8 @@ def _instructions(hlo: Compiled) -> str:
 
 
 def _memory(memory: Memory | None, hlo: Compiled | None, stated: int | None) -> Iterator[Line]:
+    """Yield a line about the memory that the program needs on one device: the sum and its parts. Yield
+    nothing if neither ``memory`` nor ``hlo`` has sizes. The parameters are those of ``section``."""
     if memory is None and (hlo is None or hlo.memory.argument_bytes is None):
         return
     known = memory or Memory()
@@ -130,6 +134,8 @@ def _memory(memory: Memory | None, hlo: Compiled | None, stated: int | None) -> 
 
 
 def _collectives(hlo: Compiled, places: Places, *, everything: bool) -> Iterator[Line]:
+    """Yield a line with the number of collectives and the bytes that each device sends for them, then a table
+    of the collectives, the most bytes first. Equal rows are printed once with their number."""
     if not hlo.collectives:
         return
     wire = ", ".join(f"{escape(over_axes(over))} {between(n)}" for over, n in sent_by_axes(hlo))
@@ -151,6 +157,8 @@ def _collectives(hlo: Compiled, places: Places, *, everything: bool) -> Iterator
 
 
 def _collective(c: Collective, places: Places) -> list[str]:
+    """Return the row for the collective ``c``: kind, mesh axes, bytes, why the program has it, whether it
+    overlaps with computation, source line. Unknown cells are empty or ``?``."""
     return [
         f"{c.kind} ({c.transfer})" if c.transfer else escape(c.kind),
         escape(axes(c)),
@@ -162,6 +170,8 @@ def _collective(c: Collective, places: Places) -> list[str]:
 
 
 def _donation(lowered: Reading) -> Iterator[Line]:
+    """Yield a line for each status of donation (donated, donated but unused, could be donated) that an
+    argument has, with the arguments and their bytes."""
     for status, donation in DONATION.items():
         arguments = [d for d in lowered.donation if d.status == status]
         if arguments:
@@ -170,6 +180,8 @@ def _donation(lowered: Reading) -> Iterator[Line]:
 
 
 def _paths(donations: Sequence[Donation]) -> str:
+    """Return the paths of the PATHS (3) largest of ``donations`` as text, with the reasons why their memory
+    is not reused. A reason that all share is written once, at the end."""
     ranked = sorted(donations, key=lambda d: -(d.bytes or 0))
     reasons = {d.reason for d in donations}
     one = next(iter(reasons)) if len(reasons) == 1 and len(donations) > 1 else None
@@ -182,6 +194,8 @@ def _paths(donations: Sequence[Donation]) -> str:
 
 
 def _constants(lowered: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
+    """Yield a heading and a table of the arrays that the traced function captured, the largest first. Arrays
+    whose elements are all equal are left out."""
     large = sorted((c for c in lowered.constants if c.bytes and not c.splat), key=lambda c: -(c.bytes or 0))
     if not large:
         return
@@ -204,9 +218,9 @@ def _constants(lowered: Reading, places: Places, *, everything: bool) -> Iterato
 
 
 def _worth_a_look(lowered: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield a heading and a table of what may be slow in a program: unrolled loops, conversions to wider
-    types, and callbacks into Python. ``lowered`` is its parsed StableHLO. ``everything`` (``--all``) lists
-    all rows."""
+    """Yield a heading and a table of operations that may be slow: unrolled loops, conversions to wider types,
+    and callbacks into Python. Yield nothing if the program has none. ``lowered`` is its parsed StableHLO.
+    ``everything`` (``--all``) lists all rows."""
     loops = [
         [f"the same {r.length} operations {r.times} times", "an unrolled loop", places.inside(r.source) or ""]
         for r in lowered.repeated
@@ -248,8 +262,8 @@ def _problems(hlo: Compiled | None, lowered: Reading | None) -> Iterator[Line]:
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
-    """Yield a line for each of ``rows`` (lists of cells), with aligned columns. Leave out columns that are
-    empty in all rows."""
+    """Yield a line for each of ``rows``, lists of cells of equal length, with aligned columns. Columns that
+    are empty in all rows are left out."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for r in rows:
         yield line(aligned(r, widths), indent=4, hang=4)._replace(cells=used(r, widths))

@@ -34,6 +34,9 @@ _ASCII = {
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:
+    """Return (text that replaces the characters that the encoding lacks, where to go on). This is the error
+    handler ``jaxscope`` of ``str.encode``: ``→`` becomes ``->``, and a character without a replacement an
+    escape such as ``\\u4e2d``."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     found = error.object[error.start : error.end]
@@ -68,8 +71,8 @@ def console(stream: TextIO, *, width: int | None = None, color: bool | None = No
     emoji codes, and does not highlight anything.
 
     Args:
-      width: the width in characters; None: ``terminal_width``, from 20 to WIDEST, or PLAIN_WIDTH if that is
-        None.
+      width: the width in characters; None: the width of the terminal (PLAIN_WIDTH if there is none), from 20
+        to WIDEST.
       color: whether to use colors; None: ``wants_color`` decides.
     """
     from rich.console import Console  # takes 30 ms, so it is imported late
@@ -95,8 +98,9 @@ def _width(stream: TextIO) -> int:
 
 
 def terminal_width(stream: TextIO) -> int | None:
-    """Return the environment variable COLUMNS if it is a positive number, else the width of the terminal in
-    characters, or None if ``stream`` is not a terminal."""
+    """Return the width of lines on ``stream`` in characters: the environment variable COLUMNS if it is a
+    positive number, else the width of the terminal. None if ``stream`` is not a terminal and COLUMNS is not
+    set."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns[:6]) > 0:
         return int(columns[:6])

@@ -1,8 +1,8 @@
 """The types of the JSON report, schema 1. ``jaxscope report --schema`` prints their JSON Schema.
 
-Keys are added, never renamed or removed. Units are part of the names: ``_seconds`` is wall time, ``_bytes``
-without ``global_`` is on one device, unless the field says otherwise. An unknown value is null if its field
-can be null.
+Later versions add keys, but never rename or remove one. The end of a key is its unit: ``_seconds`` is wall
+time. ``_bytes`` is on one device, or with ``global_`` the whole array; exceptions are stated at the field. An
+unknown value is null if its field can be null.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ T = TypeVar("T", bound="Entry")
 
 
 class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An object of the JSON report. Its keys are the fields of the class."""
+    """The base class of the objects in the JSON report. The keys of an object are the fields of its class."""
 
     @classmethod
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
-        """Return an entry of this class. Each field comes from ``more`` or, if it is not there, from the
-        attribute of ``source`` with the same name."""
+        """Return an entry of this class. A field that is in ``more`` has the value that it has there; any
+        other field has the value of the attribute of ``source`` with the same name."""
         copied = {name: getattr(source, name) for name in cls.__struct_fields__ if name not in more}
         return cls(**copied, **more)
 
@@ -92,9 +92,9 @@ class Death(Entry):
 
     @classmethod
     def of(cls, died: Died, removed: object | None) -> Death:
-        """Return the entry for ``died``, the exception that ended the program. ``removed`` is an object with
-        the fields of RemovedName, if a name that JAX does not have or has deprecated caused the exception;
-        else None."""
+        """Return the entry for ``died``, the event about the exception that ended the program. ``removed`` is
+        an object with the fields of RemovedName, if a name that JAX does not have or has deprecated caused
+        the exception; else None."""
         return cls.copy_of(died, removed_name=None if removed is None else RemovedName.copy_of(removed))
 
 
@@ -181,14 +181,16 @@ class RunFacts(Entry):
     """The program as a whole.
 
     Attributes:
-      name: the name of the run.
-      argv: the program and its arguments.
+      name: the name of the run; null: unknown.
+      argv: the program and its arguments; null: unknown.
       settings: the values that ``run --vary`` gave the program: name of an option or environment variable ->
         value.
       started: when the recording of the program began: ISO 8601, UTC.
       seconds: wall time of the program; up to its last sign of life if its end is not recorded.
-      complete: true if the main process ended its recording in an orderly way, and no recording stopped
-        early; if no process was recorded, true if the program ended without a signal.
+      exit_code, signal: the exit code of the program, or the number of the signal that ended it; null: the
+        other key has the end, or it is unknown.
+      complete: true if the main process ended its recording in an orderly way and no recording stopped early.
+        If no process was recorded: true if the program is known to have ended without a signal.
       recording_stopped: processes whose recording stopped early.
       died: the exception that ended the program; null: none was recorded.
       state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost`` (no end in
@@ -196,7 +198,7 @@ class RunFacts(Entry):
       processes: number of recorded processes of the program.
       compiling_seconds: the part of ``seconds`` in which the main process traced, lowered or compiled.
       wall_time: ``seconds``, divided into parts; null: nothing was compiled, or the parts are unknown.
-      targets: machines for which the programs were also compiled.
+      targets: targets (machines given with ``--target``) for which the programs were also compiled.
       degraded: parts of jaxscope's recording that did not work.
       in_progress: traces, lowerings and compilations whose end is not recorded.
     """
@@ -247,6 +249,8 @@ class Function(Entry):
         loaded from the persistent cache.
       fast_path_misses: calls that JAX's fast path (in C++) did not accept, and for which nothing had to be
         traced or compiled.
+      trace_seconds, lower_seconds, compile_seconds: sums over all recorded calls, without what other
+        functions traced or compiled inside these phases.
     """
 
     id: str
@@ -287,12 +291,13 @@ class Argument(Entry):
     Attributes:
       path: the array's path in the call: ``batch['image']``.
       type: the class: ``jax.Array``, ``numpy.ndarray``, ``float``.
+      shape: the size of each dimension; a symbolic size is a text. null: unknown.
       weak_type: true if the array is weakly typed: an operation uses the dtype of its other operand; null:
         unknown.
       committed: true if the array is committed to its devices; null: it is not a jax.Array, or this is
         unknown.
       memory_kind: ``device``, ``pinned_host``, ...
-      layout: the order of the dimensions in memory, major to minor.
+      layout: the order of the dimensions in memory, major to minor: ``(1, 0)``; null: unknown.
       origin: the user's line that created the array; null: unknown.
     """
 
@@ -337,8 +342,8 @@ class CacheKey(Entry):
       call_form: how the arguments were passed: ``2 positional, keywords: mask``.
       options: options of jit that differ from their defaults: name -> value.
       context: JAX's settings at the time of the call: name -> value; null: unknown.
-      function_object: a number that identifies the function object in its process.
-      missing: parts of the key that were not recorded.
+      function_object: a number that identifies the function object in its process; null: unknown.
+      missing: names of the parts of the key that jaxscope could not read with this version of JAX.
     """
 
     arguments: list[Argument]
@@ -383,8 +388,8 @@ class Cause(Entry):
     @classmethod
     @functools.lru_cache(1024)
     def of(cls, c: causes.Cause) -> Cause:
-        """Return the entry of the JSON report for the cause ``c``, with its text. Equal causes may
-        share one entry, so do not change it."""
+        """Return the entry of the JSON report for the cause ``c``, with its text. Equal causes may share one
+        cached entry, so do not change the result."""
         before, after = in_words.values(c)
         return cls.copy_of(
             c, before=before, after=after, text=in_words.clause(c), before_value=c.before, after_value=c.after
@@ -399,20 +404,21 @@ class Intent(Entry):
       path: the path of the argument, or of the result in the returned value.
       of: argument or result.
       asked: the requested sharding; null: none was requested, or this is unknown.
-      asked_by: what requests it: in_shardings, out_shardings, constraint (with_sharding_constraint) or type
-        (explicit sharding).
+      asked_by: how it was requested: in_shardings, out_shardings, constraint (with_sharding_constraint) or
+        type (explicit sharding); null: nothing was requested.
       asked_at: the user's line with the with_sharding_constraint; null: none, or unknown.
       compiled: the sharding in the compiled program.
-      actual: the sharding of the array that the caller passed; null: it is a result or no jax.Array, or
-        unknown.
-      agrees: true if ``compiled`` equals ``asked`` and ``actual``, as far as these are known; null: unknown.
-      difference: ``not_as_asked``: ``compiled`` differs from ``asked``; for an argument with a sharding
-        constraint, it also splits the array into fewer parts. ``moved``: ``actual`` differs from
-        ``compiled``, so each call copies the array. null: none of these is known.
-      reason: why they differ; null: unknown, or there is no difference.
-      times: bytes of the array on one device, divided by those with the requested sharding and rounded down:
-        4 if it was to be split into 4 parts and is replicated; at least 1. null: unknown, or ``difference``
-        is not ``not_as_asked``.
+      actual: the sharding of the array that the caller passed; null: unknown, the caller passed no jax.Array,
+        or the entry is about a result.
+      agrees: true if ``compiled`` equals ``asked`` and ``actual``, as far as they are known; null: unknown.
+      difference: ``not_as_asked``: ``compiled`` differs from ``asked``. For an argument with a sharding
+        constraint, this counts only if the program splits the array into at most half as many parts as
+        requested. ``moved``: ``actual`` differs from ``compiled``, so each call copies the array. null:
+        neither is known to be so.
+      reason: why the two shardings of ``difference`` differ; null: unknown, or there is no difference.
+      times: how many times as many bytes one device holds as with the requested sharding, rounded down and at
+        least 1: 4 if the array was to be split into 4 parts and is replicated. null: unknown, or
+        ``difference`` is not ``not_as_asked``.
     """
 
     path: str | None
@@ -437,6 +443,7 @@ class Compilation(Entry):
       function: id of the function.
       ordinal: the number of this compilation, counted for the function: 2 in ``train_step#2``; null: the call
         only missed the fast path.
+      process_index: ``jax.process_index()`` of the process that made the call; null: unknown.
       step: the step of the training loop in which the call was made; null: steps are not counted.
       time_seconds: when the call was recorded, in seconds since the recording of the program began.
       entry: how the function was called: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform
@@ -450,12 +457,12 @@ class Compilation(Entry):
         nothing was compiled, or this is unknown.
       persistent_cache_reason: why the cache is off, or why the program was not stored in it; null: unknown,
         or there is no special reason.
-      call_site: the user's line that made the call.
-      stack: the user's lines above ``call_site``, innermost first.
+      call_site: the user's line that made the call; null: unknown.
+      stack: the user's lines that led to ``call_site``, innermost first.
       seconds: wall time of each phase.
       key: the values that JAX compares to find a trace or a program that it can reuse; null: unknown.
-      compared_with: id of the earlier compilation of the function, in the same process, whose ``key`` differs
-        least from this one; null: there is none, or ``key`` is null.
+      compared_with: id of the earlier call of the function, in the same process, whose ``key`` differs least
+        from this one; null: there is none, or ``key`` is null.
       causes: why JAX could not reuse a trace or a program, the decisive cause first.
       shardings: the shardings of the arguments and results; null: nothing was compiled, or, as far as known,
         all arrays are on one device and no sharding is requested.
@@ -487,15 +494,16 @@ class Compilation(Entry):
 
 
 class Prediction(Entry):
-    """A recompile to be expected: a call returned a value that differs from an argument of this call, and
-    that the program will probably pass as this argument in the next call.
+    """A recompile that jaxscope expects, because a function gets its own result as an argument:
+    ``state = step(state)``. The result has another type or sharding than the argument had, so the next call
+    will probably miss one of JAX's caches.
 
     Attributes:
       function: id of the function.
-      after_compilation: id of the compilation that returns the result.
+      after_compilation: id of the compilation that returned the result.
       step: the step of this compilation; null: steps are not counted.
       argument, result: the path of the argument, and the path of the result in the returned value.
-      causes: why the next call would miss a cache.
+      causes: why the next call would miss a cache, the decisive cause first.
       text: the prediction as a sentence.
       status: pending (not known yet); confirmed (a later call recompiled); withdrawn (a later call did not
         recompile for this reason); null: the program ended before this was known.
@@ -514,14 +522,15 @@ class Prediction(Entry):
 
 
 class Total(Entry):
-    """The number and the seconds of calls for which JAX traced, lowered or compiled something: those of one
-    function, at one line of code, with the same cause. Traces inside other traces are left out.
+    """A group of calls for which JAX traced, lowered or compiled something: how many they are, and their
+    seconds. The calls of one group have the same cause, function and source line. Traces inside other traces
+    are left out.
 
     Attributes:
       cause: the kind of the cause: ``shape``, ``static_value``, ..., or ``first`` (the first call of a
         function).
       path: the argument or setting that differed; null: the cause has none, or ``function`` is null.
-      function: id of the called function; null: operations outside jit and library functions.
+      function: id of the called function; null: operations outside jit and library functions, all together.
       source: the user's line that made the calls; null: unknown.
       count: number of these calls. A call that compiled several programs counts once.
       seconds: seconds of these calls in all phases.
@@ -544,7 +553,9 @@ class PayingLine(Entry):
     Attributes:
       library: the package that the line called for most of the compilations; null: none, or unknown.
       compilations: number of compilations of such operations and functions.
-      recompiles: number of those among ``compilations`` that repeat an earlier compilation of the same line.
+      recompiles: how many of ``compilations`` compiled something again that the same line had compiled
+        before.
+      seconds: seconds of tracing, lowering and compiling for ``compilations``.
     """
 
     source: Frame
@@ -561,8 +572,8 @@ class StaleCapture(Entry):
     Attributes:
       function: id of the function.
       name: the value's name in the code: ``scale``, ``config['lr']``, ``self.width``.
-      where: where the function finds the value: closure, global or static (part of a static argument);
-        ``closure of g``: ``g``, which the function calls, reads the value.
+      where: where the function finds the value: closure, global or static (part of a static argument).
+        ``closure of g``: the function calls ``g``, and ``g`` reads the value.
       how: how the program changed the value: rebound (a new object), or in place (the contents of a NumPy
         array).
       before, after: the value at the trace, and the value when jaxscope noticed the change, as shortened
@@ -571,11 +582,12 @@ class StaleCapture(Entry):
       after_compilation: id of the compilation that traced the function with the old value.
       seen: when jaxscope noticed the change: call (of the function), step (of the training loop) or exit.
       seen_at: the user's line at which jaxscope noticed the change; null at exit.
+      step: the step in which jaxscope noticed the change; null: steps are not counted.
       status: stale (the function still uses the old value); ended (a call used the old value, then a new
         trace replaced it); withdrawn (a new trace replaced it, and no call is known to have used it).
       ended_by: id of the compilation with the new trace; null: none.
       variable: closure, global or static, as in ``where``.
-      reader: ``g`` of ``where``: the function that reads the value, if the watched function calls it; null:
+      reader: the function that reads the value (``g`` in ``where``), if the watched function calls it; null:
         the watched function itself, or unknown.
     """
 
@@ -600,9 +612,9 @@ class Padding(Entry):
     """A proposal: sizes to which the user can pad inputs, so that JAX compiles fewer programs.
 
     Attributes:
-      sizes: the sizes, ascending; an input of another size is padded to the next larger one.
-      compilations: number of compilations that the function then still needs.
-      padding_share: the share of all elements of the padded inputs that is padding, from 0 to 1.
+      sizes: the sizes, ascending; an input is padded to the smallest size that is not below its own.
+      compilations: number of compilations that the function needs with padding.
+      padding_share: the share of padding in all elements of the padded inputs, from 0 to 1.
     """
 
     sizes: list[int]
@@ -611,14 +623,15 @@ class Padding(Entry):
 
 
 class Bucket(Entry):
-    """An axis of an argument that had different sizes, and proposals for sizes to which the user can pad it.
+    """An axis of an argument that had at least three sizes and made the function recompile, and proposals for
+    sizes to which the user can pad it.
 
     Attributes:
       function: id of the function.
       path: the argument, or the beginning that the paths of several such arguments have in common.
       axis: the axis, from 0.
       observed: [size, number of calls with this size] for each size. If calls were not counted: [size, number
-        of compilations with this size].
+        of calls with this size that traced or compiled].
       calls: number of the calls in ``observed``; null: not counted.
       choices: the proposals, of which the user can take one.
     """
@@ -652,9 +665,11 @@ class Fusion(Entry):
     """One fusion of the compiled program.
 
     Attributes:
+      name: the name of the instruction in the HLO.
       kind: XLA's kind of fusion: ``loop``, ``input``, ``output``, ``custom``.
       ops: opcode -> number of instructions with this opcode in the fusion, without parameters.
-      bytes_in, bytes_out: bytes of the fusion's operands, and of its result, in one execution.
+      bytes_in, bytes_out: bytes of the fusion's operands, and of its result, on one device in one execution;
+        null: unknown.
       executions: how often the fusion runs in one call of the program, at most; null: unknown.
       sources: the user's lines of its instructions, the most frequent first; at most eight.
     """
@@ -689,9 +704,10 @@ class Collective(Entry):
 
     Attributes:
       kind: ``all-reduce``, ``all-gather``, ...
+      name: the name of the instruction in the HLO.
       is_async: (``async`` in JSON) true if two instructions form the collective, a start and a done.
-      overlap: true if something is computed between start and done; false: nothing is, or ``async`` is false;
-        null: unknown.
+      overlap: true if the device computes something between start and done; false: it does not, or ``async``
+        is false; null: unknown.
       bytes: bytes of the result on one device (of a reduce-scatter, the part that stays on the device).
       operand_bytes: bytes of the operands on one device.
       wire_bytes: bytes that one device sends in one execution; null: unknown.
@@ -708,13 +724,13 @@ class Collective(Entry):
       origin: asked (the user's program contains the collective), inserted (by the partitioner), or null
         (unknown).
       weight: the parameter that this all-gather collects from the devices for a matrix product, as in fully
-        sharded training (FSDP); null: none.
+        sharded training (FSDP); null: it collects none, or unknown.
       constraint: the user's sharding constraint that made the compiler insert the collective; null: none.
       constrained_at: the line of that constraint.
       source_certainty: certain: the compiler kept the source line; likely: ``source`` is the line of a
         neighboring instruction; null: unknown.
-      axes_around: if the groups do not follow mesh axes, the mesh axes along which the devices of a group
-        differ; else null.
+      axes_around: if ``axes`` is null because the groups do not follow mesh axes, the mesh axes along which
+        the devices of a group differ; else null.
       transfer: for a send or recv between slices (groups of TPU chips), the kind of collective to which it
         belongs; else null.
     """
@@ -746,7 +762,7 @@ class Loop(Entry):
     """A loop of the compiled program.
 
     Attributes:
-      trip_count: the number of iterations; null: unknown.
+      trip_count: the number of iterations in one execution of the loop; null: unknown.
     """
 
     name: str
@@ -777,7 +793,7 @@ class Callback(Entry):
     Attributes:
       kind: JAX's name of the primitive, or infeed or outfeed; null: unknown.
       count: how often the program contains the call; a call in the body of a loop counts once.
-      ordered: true if the call keeps its order among others; null: unknown.
+      ordered: true if JAX keeps the order of this call and of other ordered calls; null: unknown.
       in_loop: true if the call is inside a loop of the program.
       bytes_to_host, bytes_from_host: bytes that one call copies to the host, and from the host; null:
         unknown.
@@ -794,7 +810,7 @@ class Callback(Entry):
 
 class RepeatedBlock(Entry):
     """A sequence of operations that a program contains several times, for example once for each iteration of
-    a traced Python loop.
+    a Python loop that was traced.
 
     Attributes:
       length: number of operations in the sequence.
@@ -821,8 +837,8 @@ class Donation(Entry):
       status: aliased (donated, and a result uses the memory), unused (donated, but no result uses the memory)
         or possible (not donated, but a result could use the memory); null: donated, and whether a result uses
         the memory is unknown.
-      reason: why the memory is not reused, or what has to change so that it is; null: unknown, or it is
-        reused.
+      reason: why the memory is not reused, or what has to change so that it is reused; null: unknown, or it
+        is reused.
       output: the result that uses the argument's memory or could use it; null: none, or unknown.
     """
 
@@ -839,7 +855,7 @@ class Constant(Entry):
     closure.
 
     Attributes:
-      name: the variable that had the array; null: unknown.
+      name: the variable that held the array; null: unknown.
       bytes: bytes of the whole array.
       source: the user's line that first uses the array; null: unknown.
     """
@@ -858,7 +874,7 @@ class Rematerialization(Entry):
     Attributes:
       name: the HLO instruction whose result is the array.
       before, after: (``from`` and ``to`` in JSON) the shardings before and after the change.
-      bytes: bytes of the whole array, which every device then has.
+      bytes: bytes of the whole array; every device then holds all of them.
       source: the user's line that created the instruction.
       text: the warning, shortened.
     """
@@ -947,13 +963,14 @@ class Bounds(Entry):
     for), from the machine's peak rates.
 
     Attributes:
-      compute_seconds: time of the matrix products.
-      memory_seconds: time of reading and writing memory.
-      axes_seconds: time of the collectives: mesh axes joined with a comma (``?``: unknown axes) -> seconds.
+      compute_seconds: time of the matrix products and convolutions; null: unknown.
+      memory_seconds: time of moving bytes from and to the device's memory; null: unknown.
+      axes_seconds: time of the collectives: mesh axes joined with a comma (``?``: unknown axes) -> seconds;
+        null: unknown.
       least_seconds: the largest of these bounds: a call takes at least this time; null: all are unknown.
       binds: the name of the largest bound: compute, memory or mesh axes; null: all are unknown.
-      quoted: the names of bounds whose peak rate is not on a page of the vendor, but on a page that quotes
-        the vendor.
+      quoted: the names of the bounds whose peak rate could not be read on the vendor's page, but was read on
+        a page that quotes the vendor.
     """
 
     compute_seconds: float | None
@@ -965,11 +982,11 @@ class Bounds(Entry):
 
 
 class Texts(Entry):
-    """What the StableHLO and the HLO of a program contain.
+    """What the StableHLO and the HLO of a program contain. A field is null if the text that it comes from was
+    not recorded.
 
-    Keys with ``_at_least`` are lower bounds, keys with ``_at_most`` upper bounds. The figures
-    ``matrix_flops``, ``estimated_cycles`` and the entries of ``wire_bytes_by_axes`` are null if they are not
-    exact.
+    Keys with ``_at_least`` are lower bounds, keys with ``_at_most`` upper bounds. If the exact figure is not
+    known, ``matrix_flops``, ``estimated_cycles`` or an entry of ``wire_bytes_by_axes`` is null.
 
     Attributes:
       num_partitions: number of devices that the program runs on; null: unknown.
@@ -1026,16 +1043,18 @@ class Program(Texts):
     Attributes:
       of: if the program is for a target, the id of the program for this machine that was compiled in the same
         call; else null.
+      function: id of the function from which the program was made; null: unknown.
       stablehlo, hlo: the hashes under which the run directory keeps the StableHLO and the HLO; null: not
         kept.
       target: the name of the target; if the program is for this machine, the platform: ``cpu``; null:
         unknown.
       compilations: ids of the calls that lowered or compiled the program.
-      state: where the compilation for the target stands: skipped, waiting, compiling, abandoned (the process
+      state: how far the compilation for the target is: skipped, waiting, compiling, abandoned (the process
         that compiled has ended), or the compiler's outcome (``ok``, ``exhausted``, ...).
       error: the compiler's error message; null: there was no error.
       skipped: why the program was not compiled for the target; null: it was not skipped.
       compiler: the version of the compiler.
+      compile_seconds: seconds that compiling for the target took.
       waited_seconds: seconds for which the user's program waited while this program was lowered for the
         target.
       compiler_process_bytes: the most bytes of memory that the compiler's process used.
@@ -1084,7 +1103,7 @@ class ArrayGroup(Entry):
     Attributes:
       path: the variable that leads to the arrays, with ``[*]`` instead of the positions in lists:
         ``params['layers'][*]``; null: no variable was found.
-      shared: number of these arrays that use the memory of other arrays in the snapshot; null: none.
+      shared: how many of these arrays use the memory of other arrays in the snapshot; null: none.
       global_bytes: bytes of all these arrays; an array with copies on several devices counts once.
       device_bytes: bytes that all these arrays, also those in ``shared``, take on each device that has a part
         of them.
@@ -1183,8 +1202,7 @@ class Transfer(Entry):
       source: the user's line; null: unknown.
       caller: the user's line that called the function of ``source``; null: several lines did, or unknown.
       expression: the copied expression in the source; null: unknown, or the line has several.
-      views: number of these copies for which no bytes were copied, because host and device share the memory;
-        null: unknown.
+      views: how many of ``count`` copied no bytes, because host and device share the memory; null: unknown.
       function: if a call of a jitted function copied its arguments, the id of this function; else null.
       paths: the paths of these arguments; empty if ``function`` is null.
     """
@@ -1214,8 +1232,8 @@ class MeasuredLine(Entry):
     Attributes:
       source: the line; null: unknown.
       seconds: mean seconds of one step of the training loop, on one device.
-      opcodes: HLO opcode, or if unknown, the instruction's or kernel's name -> the part of ``seconds`` that
-        the instructions took.
+      opcodes: the parts of ``seconds`` by kind of instruction: HLO opcode -> seconds. If the opcode is
+        unknown, the key is the name of the instruction or GPU kernel.
     """
 
     source: Frame | None
@@ -1229,10 +1247,10 @@ class Profile(Entry):
 
     Attributes:
       devices: number of devices that executed instructions; null: unknown. ``device_seconds`` and the seconds
-        of ``lines`` are then not for one device, but for all together.
+        in ``lines`` are then sums over all devices, not those of one device.
       step_seconds: mean wall time of one step; null: unknown.
-      device_seconds: mean time for which one device executed instructions in one step. If instructions run at
-        the same time, the time of each counts.
+      device_seconds: mean seconds for which one device executed instructions in one step. If two instructions
+        run at the same time, both times count.
       file: the profile's file, relative to the run directory; null: none was written.
       left_out: number of further instructions, the fastest ones, which jaxscope did not record.
     """
@@ -1293,7 +1311,7 @@ class LineTimes(Entry):
       setup_seconds: the wall time that was measured before JAX had a backend, from the end of ``import jax``
         on; it is not part of ``seconds``. 0: nothing was measured then, for example because the program
         forked.
-      setup: like ``lines``, for ``setup_seconds``.
+      setup: the lines at which the thread spent ``setup_seconds``, the longest time first.
     """
 
     seconds: float
@@ -1329,9 +1347,9 @@ class StepTime(Entry):
 
     Attributes:
       first_step, last_step: the first and the last of the steps whose mean is taken.
-      steps: number of the steps whose mean is taken. Steps under the profiler are not among them.
-      includes_compiling: true if steps that compiled something are among them, because there are too few
-        others.
+      steps: number of steps whose mean is taken. Steps under the profiler are left out.
+      includes_compiling: true if the mean includes steps that compiled something, because there are too few
+        other steps.
       lines: the lines that take time, the most expensive first.
       rest_seconds: the time that no measurement assigns to a line: Python code, dispatch, and waiting that
         was not recorded.
@@ -1390,7 +1408,7 @@ class Finding(Entry):
         that were compiled in this time, or the seconds are a share of the time in which a program ran.
       timed: true if the finding is reported because of measured seconds. Another run of the same program may
         then not have it.
-      path: the argument or array that the finding is about; null: none.
+      path: the argument or array that the finding is about; null: it is about none.
       targets: names of the targets (machines compiled for) whose programs have the finding.
       settings: names of the settings (values that ``run --vary`` gave the program) with which the program has
         the finding; empty if there is only one setting.
@@ -1481,8 +1499,8 @@ class Fit(Entry):
         temporary buffers, or of a single operation that needs too much. null: unknown.
       capacity_bytes: memory of the device, or if a single operation needs too much, the compiler's limit for
         one operation; null: unknown, or the program was not compiled for a target.
-      fits: whether the program fits; null: unknown, or the program was not compiled for a target (another
-        machine).
+      fits: whether the program fits; null: unknown, or the program was not compiled for a target (a machine
+        given with ``--target``).
     """
 
     used_bytes: int | None
@@ -1500,7 +1518,8 @@ class Column(Entry):
       settings: the setting: name of an option or environment variable -> value.
       target: the name of the target; null: the program is for the devices of this machine.
       program: id of the program.
-      state: as in ``Program``; ``ok`` if ``target`` is null.
+      state: how far the compilation for the target is (``state`` of ``Program``); ``ok`` if ``target`` is
+        null.
       fusions: number of fusions; null: unknown.
       collectives: the sums of the collectives, one for each set of mesh axes; null: unknown.
       estimated_cycles: cycles of one call, estimated by a TPU's compiler.
@@ -1546,7 +1565,7 @@ class Rank(Entry):
 
     Attributes:
       rank: the number of the process.
-      directory: the name of the process's run directory.
+      directory: the name of the directory in which the process was recorded.
       state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost`` (no end in
         the log).
       steps: number of steps of the training loop; null: not counted.
@@ -1594,8 +1613,8 @@ class Report(Entry):
     Attributes:
       schema: the version of the format.
       jaxscope: the version of jaxscope.
-      ledger: the number and the seconds of calls for which JAX traced, lowered or compiled something, summed
-        for each cause, function and source line.
+      ledger: the calls for which JAX traced, lowered or compiled something: number and seconds for each
+        cause, function and source line.
       outside_jit: the user's lines that made JAX compile operations outside jit or functions of libraries.
       stale_captures: values that watched functions use, that are not part of JAX's cache key, and that
         changed after the trace.
@@ -1640,6 +1659,7 @@ def schema() -> dict[str, Any]:
 
 
 def schema_of(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of ``kind``, the type of a JSON object that jaxscope writes."""
+    """Return the JSON Schema (draft 2020-12) of ``kind``, the type of a JSON object that jaxscope writes.
+    ``title`` is the title of the schema."""
     found: dict[str, Any] = msgspec.json.schema(kind)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **found}

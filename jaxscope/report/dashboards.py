@@ -92,7 +92,7 @@ _NAMES = [name for name in scalars.Row.__struct_fields__ if name != "recompiles_
 
 def _flat(run: Run) -> Iterator[dict[str, float | None]]:
     """Yield each of ``scalars.rows`` as a dict: name of a figure -> number, or None if it is unknown. All
-    dicts have the same names."""
+    dicts have the same names; ``recompiles/shape`` is the number of recompiles with the cause ``shape``."""
     rows = scalars.rows(run)
     # Dashboards need flat dicts: the number of recompiles of each cause is a figure, ``recompiles/shape``.
     causes = sorted({cause for row in rows for cause in row.recompiles_by_cause})

@@ -83,6 +83,8 @@ class _Page:
         self._after = self._before if pair.before is pair.after else Places(pair.after)
 
     def _places(self, *, after: bool) -> Places:
+        """Return the object that shortens the file names of the run after, or with ``after=False`` of the run
+        before."""
         return self._after if after else self._before
 
     def _shown(self, items: Sequence[Any], most: int) -> Sequence[Any]:
@@ -123,8 +125,8 @@ class _Page:
             yield line((", ".join(rest), "dim"))
 
     def _names(self) -> tuple[str, str]:
-        """Return the names of the runs before and after. If one ``jaxscope run --vary`` made both, these are
-        the values that it gave the program (``MESH=4x4``)."""
+        """Return the names of the runs before and after. If one ``jaxscope run --vary`` made both runs, their
+        names are the values that it gave the program (``MESH=4x4``)."""
         sides = self._pair.before_at, self._pair.after_at
         before, after = (store.label_of(at) for at in sides)
         homes = {(store.parent_of(at) or at).path.absolute() for at in sides}
@@ -134,6 +136,8 @@ class _Page:
         return one, other
 
     def _function(self, f: FunctionDiff) -> Iterator[Line]:
+        """Yield the lines about how one function differs: its seconds, counts, causes of recompiles, and
+        programs."""
         site = self._places(after=f.after is not None).function(f.function)
         spent = _arrow(*(seconds(x.seconds) if x is not None else "absent" for x in (f.before, f.after)))
         name = (function_name(f.function), "bold")
@@ -201,6 +205,8 @@ class _Page:
             yield from self._program(diff.program, "Program: ", indent=0)
 
     def _program(self, p: Changes, title: str, indent: int) -> Iterator[Line]:
+        """Yield the lines about how two programs differ: ``title``, then a heading and the differences for
+        each part that differs, such as collectives or memory."""
         if p.before is None or p.after is None:
             side = "after" if p.before is None else "before"
             yield line(title, f"only {side}: {escape(p.before or p.after or '', 12)}", indent=indent)
@@ -231,6 +237,9 @@ class _Page:
             yield line("no difference in anything that is compared", indent=indent + 2)
 
     def _difference(self, metric: str, d: Difference | Changed | Entry) -> str:
+        """Return one difference ``d`` of two programs as text:
+        ``temporaries: 1.0 MiB → 1.5 MiB (+512.0 KiB)``. ``metric`` is the name of the part of the programs,
+        such as ``memory``."""
         if isinstance(d, Difference):
             return f"{differences.name(metric, d)}: {differences.change(d)}"
         if isinstance(d, Changed):
@@ -241,8 +250,8 @@ class _Page:
         return f"{escape(d.name, 80)}: {text}" + (f" ({' → '.join(sizes)})" if sizes else "")
 
     def _changed(self, d: Changed) -> str:
-        """Return a line about collectives or fusions that were added, removed or changed:
-        ``train.py:31: +1 all-gather over data, 32.0 MiB x 4``."""
+        """Return a text about equal collectives or fusions of one source line that were added, removed or
+        changed: ``train.py:31: +1 all-gather over data, 32.0 MiB x 4``."""
         item = d.after or d.before
         assert item is not None
         where = self._places(after=d.after is not None).frame(item.source) or "unknown line"
@@ -253,7 +262,7 @@ class _Page:
 
 
 def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
-    """Return the parts in which two programs differ, as {name of the part (``collectives``): its
+    """Return the parts in which two programs differ: {name of the part (``collectives``): its
     differences}."""
     parts: dict[str, Any] = dict(p.parts)
     # The part ``fusions`` also has the figure unfused_elementwise: print it once.
@@ -265,7 +274,7 @@ def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
 
 def _item(i: Item, unlike: Item | None = None) -> str:
     """Return the collective or fusion ``i`` as text: ``all-gather over data, 32.0 MiB x 4``. If ``unlike`` is
-    given, what it has in common with ``i`` may be missing in the text."""
+    given, the text lacks the kind and axes, and the origin, where ``unlike`` has the same."""
     if i.axes is None and i.bytes is None and i.executions is None:
         return escape(i.kind, 40)
     parts = []
@@ -287,9 +296,10 @@ def _arrow(before: str, after: str) -> str:
 
 
 def as_json(diff: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
-    """Return how two runs, or two compilations, differ, as plain data for JSON. For two compilations,
-    the keys ``run`` (facts of the runs) and ``functions`` are null; for two runs, ``compilation`` is null.
-    ``pair`` has the two runs (those that contain the compilations) and their directories."""
+    """Return the differences between two runs, or two compilations, as plain data for JSON. For two
+    compilations, the keys ``run`` (facts of the runs) and ``functions`` are None; for two runs,
+    ``compilation`` is None. ``pair`` has the two runs (or those that contain the compilations) and their
+    directories."""
     from jaxscope import __version__
 
     parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))
@@ -330,6 +340,8 @@ def _function_json(f: FunctionDiff) -> dict[str, Any]:
 
 
 def _side_json(f: Function | None) -> dict[str, Any] | None:
+    """Return the id, line, compilations and seconds of a function in one of the two runs. None if that run
+    does not have the function."""
     if f is None:
         return None
     spent = {name: getattr(f, name) for name in ("trace_seconds", "lower_seconds", "compile_seconds")}
@@ -337,6 +349,10 @@ def _side_json(f: Function | None) -> dict[str, Any] | None:
 
 
 def _compilation_json(diff: CompilationDiff, pair: Pair) -> dict[str, Any]:
+    """Return the differences between two compilations as plain data: both sides, the causes, and the
+    programs. ``causes`` is None if one of the cache keys was not recorded, ``program`` if one of the programs
+    is unknown."""
+
     def side(run: Run, c: Compilation) -> dict[str, Any]:
         return {
             "id": c.id,
@@ -357,7 +373,7 @@ def _compilation_json(diff: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 
 def changes_json(p: Changes) -> dict[str, Any]:
-    """Return how two programs differ, as plain data for JSON: name of a part (``collectives``) -> list of its
-    differences, or null if the part is unknown for one of the programs. Further keys are ``before`` and
-    ``after`` (the ids of the programs) and ``same``."""
+    """Return the differences between two programs as plain data for JSON: name of a part (``collectives``) ->
+    list of its differences, or None if the part is unknown for one of the programs. Further keys are
+    ``before`` and ``after`` (the ids of the programs) and ``same``."""
     return {"before": p.before, "after": p.after, "same": p.same, **msgspec.to_builtins(p.parts)}

@@ -77,8 +77,7 @@ class Document:
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
         --vary``, the runs with other settings, and the program's ``state``.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
     """
 
     def __init__(self, run: Run, directory: RunDir | None = None, job: Job | None = None) -> None:
@@ -142,6 +141,11 @@ class Document:
         return Collection([self.function_name(f) for f in every], self._function)
 
     def _function(self, name: str) -> Entry:
+        """Return the entry of the function called ``name`` (a name, an id or ``train.py:88``).
+
+        Raises:
+          UsageError: no function, or more than one, has this name.
+        """
         found = find_functions(self._run, name)
         if len(found) > 1:
             names = ", ".join(escaped(f.id) for f in found[:NAMED])
@@ -174,6 +178,8 @@ class Document:
         return Collection([c.id for c in every], self._compilation_named)
 
     def _compilation_named(self, name: str) -> Entry | None:
+        """Return the entry of the compilation with the id ``name``, or with a name such as ``train_step#2``.
+        None if there is none."""
         if name in self._run.compilations:
             return self._compilation(self._run.compilations[name])
         functions, number = find_compilations(self._run, name)
@@ -186,6 +192,8 @@ class Document:
         return Collection([*sorted(self._run.programs), *sorted(self._run.retargeted)], self._program)
 
     def _program(self, name: str) -> Entry | None:
+        """Return the entry of the program whose id is ``name`` or begins with it. None if there is none, or
+        more than one."""
         known: dict[str, Program] = {**self._run.retargeted, **self._run.programs}
         found = (
             [known[name]] if name in known else [p for i, p in known.items() if name and i.startswith(name)]
@@ -197,6 +205,8 @@ class Document:
         return Entry(program_json(p, self._run.texts_of(p)) if here else targets.program_json(self._run, p))
 
     def _found(self) -> Collection:
+        """Return the list ``findings``. Its names are the codes of rules, each of which leads to the list of
+        the rule's findings. A finding's id and its position in the whole list are accepted, too."""
         by_code: dict[str, list[contract.Finding]] = {}
         for f in self.findings():
             by_code.setdefault(f.code, []).append(f)
@@ -210,6 +220,8 @@ class Document:
         return Collection([*by_code], entry)
 
     def _some_findings(self, findings: Sequence[contract.Finding]) -> Collection:
+        """Return ``findings`` as a list whose names are the positions, from 0."""
+
         def entry(name: str) -> Entry | None:
             return Entry(findings[int(name)]) if name.isdecimal() and int(name) < len(findings) else None
 
@@ -225,8 +237,8 @@ class Document:
 
 
 def finding_paths(findings: Sequence[contract.Finding]) -> list[str]:
-    """Return the path of each finding in the report: ``findings/JX101/0`` for the first finding of the rule
-    JX101."""
+    """Return a path for each of ``findings``, all findings of a report in order: ``findings/JX101/0`` for the
+    first finding of the rule JX101."""
     seen: dict[str, int] = {}
     paths = []
     for f in findings:
@@ -249,7 +261,7 @@ def segments(path: str) -> list[str]:
 
 def follow(document: Document, path: str) -> Any:
     """Return the part of the report ``document`` to which ``path`` leads: a Document, a Collection or an
-    Entry.
+    Entry. Where the path leads to the id of another entry (``.../program``), it goes on in that entry.
 
     Raises:
       UsageError: there is nothing at ``path``; the hint lists what can follow the last part that exists.
@@ -280,6 +292,8 @@ def follow(document: Document, path: str) -> Any:
 
 
 def _child(report_part: Any, segment: str) -> Any:
+    """Return the part of the report directly below ``report_part`` with the key or name ``segment``. None if
+    there is none."""
     if isinstance(report_part, Document):
         return report_part.child(segment)
     if isinstance(report_part, Collection):

@@ -28,8 +28,11 @@ class Written(msgspec.Struct, frozen=True):
     """The files that were written for one compilation.
 
     Attributes:
+      function, number: the name of the function, and the number of the compilation among those of the
+        function.
       files: the files that were written.
-      absent: texts that the run does not have, each as its name and the reason: ``hlo: not captured``.
+      absent: the texts (``stablehlo``, ``hlo``) that the run does not have, each with the reason:
+        ``hlo: this call was not compiled``.
     """
 
     function: str
@@ -39,13 +42,17 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Names:
-    """Chooses file names for functions: without unsafe characters, and a different one for each function."""
+    """Chooses a file name for each function: without unsafe characters, and not the same as that of another
+    function."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._of: dict[str, str] = {}
 
     def stem(self, f: Function) -> str:
+        """Return the first part of the file names for the function ``f``: ``train_step``, or
+        ``train_step-line88`` if another function has the first name already. Every call with the same
+        function returns the same text."""
         known = self._of.get(f.id)
         if known is None:
             name = clean_name(f.display_name.replace("<lambda>", "lambda"))
@@ -69,11 +76,14 @@ def dump(
     run: Run, directory: RunDir, functions: Sequence[Function], out: Path, number: int | None = None
 ) -> Iterator[Written]:
     """Write the StableHLO, HLO and cache key of the compilations of ``functions`` to files in the directory
-    ``out``, and yield what was written for each compilation. ``number`` selects one compilation of each
-    function; None: all.
+    ``out``, and yield what was written for each compilation. The result is a generator: it writes the files
+    of a compilation only when the caller takes that entry.
+
+    Args:
+      number: write only the compilation with this number of each function; None: write all.
 
     Raises:
-      JaxscopeError: ``out`` cannot be written.
+      JaxscopeError: ``out`` or a file in it cannot be written.
     """
     try:
         files.make_directory(out, parents=True, mode=files.SHARED_DIRECTORY)
@@ -91,6 +101,9 @@ def dump(
 
 
 def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base: Path) -> Written:
+    """Write the files of the compilation ``c``, which has the number ``n`` among those of ``f``: the texts of
+    its program, also as lowered and compiled for targets (machines given with ``--target``), and its cache
+    key. Each file name is that of ``base`` with an ending."""
     written: list[Path] = []
     absent: list[str] = []
     program = run.programs.get(c.program) if c.program else None
@@ -122,14 +135,15 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
 
 
 def _file_name(target: str | None) -> str:
-    """Return a file name for a target (a machine to compile for): ``2*v5e:4x4`` -> ``2xv5e-4x4``. Unsafe
-    characters are replaced, because the log may come from an attacker."""
+    """Return the part of a file name that stands for a target (a machine to compile for): ``2*v5e:4x4`` gives
+    ``2xv5e-4x4``; None gives ``target``. Unsafe characters are replaced, because the log may come from an
+    attacker."""
     return re.sub(r"[^A-Za-z0-9.-]", "_", (target or "target").replace("*", "x").replace(":", "-"))[:60]
 
 
 def why_not(run: Run, c: Compilation, stage: str) -> str:
-    """Return why the run lacks a text of the program that the call ``c`` produced: ``this call was not
-    lowered``. ``stage`` is the missing text, ``stablehlo`` or ``hlo``."""
+    """Return why the run lacks a text of the program of the call ``c``: ``this call was not lowered``.
+    ``stage`` names the missing text: ``stablehlo`` or ``hlo``."""
     phase = "lowered" if stage == "stablehlo" else "compiled"
     if c.phase is not None and phase not in c.reached:
         return "it was not made yet when the log ends"
@@ -152,7 +166,11 @@ def why_not(run: Run, c: Compilation, stage: str) -> str:
 
 def _write(path: Path, content: bytes) -> Path:
     """Write ``content`` to the file ``path``, completely or not at all, and return ``path``. A symbolic link
-    at ``path`` is replaced; its target stays unchanged."""
+    at ``path`` is replaced; its target stays unchanged.
+
+    Raises:
+      JaxscopeError: the file cannot be written.
+    """
     try:
         files.write(path, content, mode=files.SHARED)
     except OSError as e:

@@ -74,8 +74,9 @@ def in_summary(findings: Sequence[Finding], places: Places) -> Iterator[Line]:
 
 
 def buckets(run: Run) -> Iterator[Line]:
-    """Yield lines that propose sizes to which the user can pad inputs. A proposal has sizes for all axes of
-    one argument that had several sizes, the number of compilations that remain, and the share of padding."""
+    """Yield lines that propose sizes to which the user can pad inputs. Each argument with several sizes has a
+    heading and several proposals, from few to many sizes. A proposal has the sizes for all these axes of the
+    argument, the number of compilations that remain, and the share of padding."""
     together: dict[tuple[str, str], list[observed_sizes.Varying]] = {}
     for v in observed_sizes.varying(run):
         together.setdefault((v.function.id, v.path), []).append(v)
@@ -104,6 +105,8 @@ def buckets(run: Run) -> Iterator[Line]:
 
 
 def _weights(axes: Sequence[observed_sizes.Varying]) -> str:
+    """Return a line about how the shares of padding were computed: over how many calls, or over the
+    compilations if calls were not counted. ``axes`` are the axes of one argument."""
     calls = axes[0].calls
     if calls is not None:
         return f"padding over {count(calls, 'call')}"

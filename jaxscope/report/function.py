@@ -32,7 +32,7 @@ from jaxscope.report.layout import BLANK, Line, line, put
 KEYS = 10  # keys that are printed without --all
 ROWS = 16  # with more rows, those of one argument are combined
 VALUE = 100  # longer values are cut
-MUCH = 0.1  # of a device's memory
+MUCH = 0.1  # a smaller share of a device's memory is not reported
 
 Groups = list[tuple[str, list[str]]]  # label, and the names of the rows that it combines
 
@@ -63,6 +63,8 @@ def render_function(
 def _function(
     run: Run, f: Function, number: int | None, places: Places, *, everything: bool
 ) -> Iterator[Line]:
+    """Yield the lines about the function ``f``: its work, cache keys, shardings and programs. ``number``
+    selects one compilation; None: all."""
     site = places.function(f)
     yield line(
         (function_name(f), "bold"),
@@ -188,6 +190,8 @@ def _key(
     *,
     everything: bool,
 ) -> Iterator[Line]:
+    """Yield the lines about one compilation: its seconds and line, why it recompiled, and the parts of its
+    cache key that vary between compilations (``varying``)."""
     again = comparison is not None and comparison.nearest is not None
     yield line((f"#{n}", "warning" if again else "bold"), f"  {' · '.join(_facts(run, c))}", hang=4)
     yield line((" · ".join(_where(run, c, places)), "dim"), indent=4, hang=2)

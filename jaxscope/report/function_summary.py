@@ -20,14 +20,14 @@ from jaxscope.schema.line_times import CALLING, WAITING
 GROUPS = 5  # groups of recompiles shown per function
 DIFFERENCES = 3  # lines per group
 SITES = 3
-LONG = 0.1  # share of the measured time
+LONG = 0.1  # calls with a smaller share of the measured time are not mentioned
 
 
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield the lines about one function in the list of functions: its name and seconds, how often it was
     called and compiled, its largest program, and its recompiles. ``places`` shortens file names.
-    ``everything`` (``--all``) lists all groups of recompiles, and all
-    causes of the latest recompile in each."""
+    ``everything`` (``--all``) lists all groups of recompiles, and all causes of the latest recompile in
+    each."""
     site = places.function(f)
     around = [wrapper_name(w) for w in f.seen.wrappers]
     if f.seen.captures and has_twin(run, f):

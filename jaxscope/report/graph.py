@@ -91,6 +91,7 @@ def graphml(graph: Graph, name: str) -> Iterator[str]:
 
 
 def _xml(text: str) -> str:
+    """Return ``text`` escaped for XML. A character that XML forbids becomes the replacement character."""
     return xml(_NOT_XML.sub("\ufffd", text))
 
 
@@ -122,6 +123,7 @@ def dot(graph: Graph, name: str) -> Iterator[str]:
 
 
 def _label(node: Node) -> str:
+    """Return the attributes of a node in DOT: ``label="dot.1\\nf32[8]", opcode="dot"``."""
     facts = _facts(node)
     label = f"{node.name}\n{node.shape}"
     shown = "".join(

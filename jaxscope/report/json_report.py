@@ -41,7 +41,7 @@ from jaxscope.schema.events import Missed
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
-PIECE = 1 << 16  # characters that are yielded at a time
+PIECE = 1 << 16  # about so many characters are formatted and yielded at a time
 
 
 Section = tuple[str, Any]  # a key of the report; its value, or an iterator over the entries of a list
@@ -53,14 +53,15 @@ def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
         --vary``, the runs with other settings, and the program's ``state``.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
     """
     found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory, job))))
     return found
 
 
 def _collected(members: Iterable[Section]) -> dict[str, Any]:
+    """Return ``members``, the keys of a report with their values, as a dict. Iterators become lists, and
+    sub-runs (Document) become dicts."""
     return {
         key: [_collected(e) if isinstance(e, Document) else e for e in value]
         if isinstance(value, Iterator)
@@ -70,14 +71,12 @@ def _collected(members: Iterable[Section]) -> dict[str, Any]:
 
 
 def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[str]:
-    """Yield the text of the JSON report of the run ``run`` in parts of about PIECE characters. A part with a
-    large value is longer; the last part may be shorter.
+    """Yield the text of the JSON report of ``run`` in parts of about PIECE characters. A part with a large
+    value is longer; the last part may be shorter.
 
     Args:
-      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
-        --vary``, the runs with other settings, and the program's ``state``.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      directory: the directory of the run; None: unknown (see ``as_json``).
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
     """
     waiting: list[str] = []
     size = 0
@@ -92,7 +91,7 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
 
 class Document:
     """The report of a sub-run (the same program with other settings or another number of devices), as an
-    entry of ``sub_runs`` in another report. Iterating over it yields (key, value) pairs."""
+    entry of ``sub_runs`` in another report. Iterating over the object yields (key, value) pairs, once."""
 
     def __init__(self, members: Iterable[Section]) -> None:
         self._members = members
@@ -106,10 +105,8 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     iterator over its entries, which can be read only once.
 
     Args:
-      directory: the directory of the run; None: unknown. The report then lacks the settings of ``run
-        --vary``, the runs with other settings, and the program's ``state``.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      directory: the directory of the run; None: unknown (see ``as_json``).
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
     """
     parts = variants.of(run, directory)
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
@@ -150,8 +147,7 @@ def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Itera
 
     Args:
       parts: the run, then its sub-runs (the same program with other settings or numbers of devices).
-      job: all processes that were recorded together, if there are several; None: there is only one, and so no
-        differences.
+      job: all processes that were recorded together; None: there is only one, and so no differences.
     """
     for f in ranks.of_ranks(job):
         yield contract.Finding.of(f)
@@ -181,8 +177,9 @@ def _written(members: Iterable[Section], depth: int = 0) -> Iterator[str]:
 
 
 def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
-    """Yield the text of the entries ``values`` of a JSON list, each time as parts of text that belong
-    together. ``depth``: spaces before each line except the first."""
+    """Yield the text of the entries ``values`` of a JSON list. Each item that is yielded is an iterable of
+    parts of text: one entry, or several with commas between them. ``depth``: spaces before each line except
+    the first."""
     waiting: list[bytes] = []
     size = 0
     for value in values:
@@ -222,6 +219,8 @@ def compact(value: Any) -> str:
 
 
 def _encodable(value: Any) -> Any:
+    """Return ``value``, plain data, with each lone surrogate in its texts replaced by the replacement
+    character."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -255,6 +254,7 @@ def _encoded(value: Any) -> bytes:
 
 
 def _ascii(text: str) -> str:
+    """Return the JSON ``text`` with escapes (``\\u00e9``) for the characters that are not printable ASCII."""
     return text if text.isascii() and "\x7f" not in text else _NOT_ASCII.sub(_escaped, text)
 
 
@@ -421,8 +421,8 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
     """Return the entry of the JSON report for ``key``, the cache key of a call. ``process`` is the process
-    that recorded it. ``missed`` is the event of the call, with the lines that created the arrays among the
-    arguments; None: these lines are unknown."""
+    that recorded the key. ``missed`` is the event of the call, with the lines that created the arrays among
+    the arguments; None: these lines are unknown."""
     lines = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []
 
@@ -461,6 +461,8 @@ def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None)
 
 
 def _inside(run: Run, c: Compilation) -> str | None:
+    """Return the id of the call during whose trace the call ``c`` was made. None if there is none, or if it
+    is missing in the log."""
     outer = c.missed.inside if c.missed is not None else None
     found = run.compilation(c.process, outer) if outer is not None else None
     return found.id if found is not None else None

@@ -66,6 +66,8 @@ def line(*spans: Span, indent: int = 0, hang: int = 0, right: Span | None = None
 
 
 def text(*spans: Span) -> Text:
+    """Return pieces of text as one Rich text, with control characters escaped and roles as styles (see
+    ``line``)."""
     styled = Text()
     for span in spans:
         content, role = (span, "") if isinstance(span, str) else span
@@ -87,6 +89,8 @@ def used(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
 
 
 def put(console: Console, lines: Iterable[Line]) -> None:
+    """Print ``lines`` to ``console``, each wrapped to the width of the console. A number and its unit stay on
+    one line."""
     for item in lines:
         room = max(8, console.width - item.indent)
         if not item.text.plain and item.right is None:

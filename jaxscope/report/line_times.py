@@ -40,11 +40,12 @@ def as_json(run: Run) -> contract.LineTimes | None:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about the lines of code at which the main thread spent most of its time: before JAX had a
-    backend, and since then. Then about those that JAX traced for long. Yield nothing if no line takes much.
+    """Yield text about the source lines at which the main thread spent most of its time: before JAX had a
+    backend, then since then, then the source lines that JAX traced for long. Yield nothing if no source line
+    takes much.
 
-    Lines that compile share one row. ``everything`` (``--all``) lists all lines of code, each in its own row.
-    ``places`` shortens file names.
+    Source lines that compile share one row. ``everything`` (``--all``) lists all source lines, each in its
+    own row. ``places`` shortens file names.
     """
     yield from _setup(run, places, everything=everything)
     times = model.measured(run)
@@ -72,7 +73,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _setup(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield lines about the lines of code at which the main thread spent most of its time before JAX had a
+    """Yield text about the source lines at which the main thread spent most of its time before JAX had a
     backend."""
     found, whole = model.setup(run), model.setup_seconds(run)
     least = words.LEAST * (run.seconds or whole)
@@ -87,9 +88,9 @@ def _setup(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 
 def _compiling(run: Run, every: list[Spent], times: LineTimes) -> Iterator[Line]:
-    """Yield a line with the seconds of all lines ``every`` that traced, lowered or compiled. It has the
-    seconds that JAX measured, as elsewhere in the report; if clearly more were sampled, a second line has the
-    rest."""
+    """Yield a row with the seconds of those source lines in ``every`` that traced, lowered or compiled. These
+    are the seconds that JAX measured, as elsewhere in the report; if clearly more were sampled, a second row
+    has the rest."""
     members = [s for s in every if s.doing == COMPILING]
     sampled, samples = sum(s.seconds for s in members), sum(s.samples for s in members)
     if not sampled:

@@ -37,8 +37,8 @@ class Follower:
 
     def poll(self) -> list[str]:
         """Read what the program has logged since the last call of ``poll``. Return a line for each recompile
-        that has ended with a compilation or a failure since then, and a line for each recompile to be
-        expected."""
+        of a user's function that has ended since then, with a compilation or a failure, and a line for each
+        recompile that the next call is expected to cause."""
         lines = []
         for event, c in self._tail.poll():
             if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._reported:
@@ -52,7 +52,7 @@ class Follower:
 
 
 def warning(run: Run, p: predictions.Prediction) -> str:
-    """Return a line about a recompile to be expected at the next call, and about how to avoid it."""
+    """Return a line about a recompile that the next call is expected to cause, and about how to avoid it."""
     prediction = f"{escape(text(predictions.sentence(p)), 300)}; {escape(text(fix(p).words), 200)}"
     return f"jaxscope: {compilation_name(run, p.after)}: {prediction}"
 

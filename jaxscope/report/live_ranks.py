@@ -103,6 +103,9 @@ class Comparison:
         return f"jaxscope: {f.code} {escape(words.sentence(f), LENGTH)}"
 
     def _differences(self, job: Job, last: bool) -> Iterator[Finding]:
+        """Yield a finding for each new difference between ranks: a certain one after SETTLE_S seconds, so
+        that more ranks can compile their program, and a likely one (some ranks are ahead) after AHEAD_S
+        seconds. ``last`` is the parameter of ``poll``."""
         now = self._clock()
         for d in (*job.divergences(), *job.rest()):
             numbers = tuple(r.number for r in d.ranks)
@@ -142,6 +145,8 @@ class Comparison:
                 )
 
     def _first_end(self, job: Job) -> Iterator[Finding]:
+        """Yield a finding, only once, if a rank failed or ended long before most others. A rank that failed
+        is reported after SETTLE_S seconds, and not if another rank failed in the same way."""
         rank = None if self._ended or self._named else job.first_to_leave(int(AHEAD_S * 1e9))
         if rank is not None and rank.code is not None and rank.code > 0:
             # Other ranks may be failing in the same way at this moment.

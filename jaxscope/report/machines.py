@@ -14,8 +14,9 @@ UNITS = ("", "K", "M", "G", "T", "P")
 
 
 def machine_json(m: Machine) -> dict[str, Any]:
-    """Return the facts about a machine as plain data for JSON: memory, peak rates, bandwidths. Each comes
-    with its source, or is null if no source states it."""
+    """Return the facts about the machine ``m`` as plain data for ``jaxscope targets --format json``. Memory,
+    peak rates and bandwidths each come with the page that states them (``_figure``), or are None if no page
+    does."""
     return {
         "name": m.name,
         "title": m.title,
@@ -34,6 +35,8 @@ def machine_json(m: Machine) -> dict[str, Any]:
 
 
 def _figure(f: Figure | None) -> dict[str, Any] | None:
+    """Return a figure and its source as plain data: ``{"value": 1.6e10, "source": URL, "derived": None,
+    "quoted": None}``. None gives None."""
     return (
         None
         if f is None
@@ -77,6 +80,8 @@ def _memory(m: Machine) -> str:
 
 
 def _rate(f: Figure | None, unit: str) -> str:
+    """Return a rate as text: 197e12 with the unit ``flop/s`` gives ``197 Tflop/s``. None gives
+    ``not stated``."""
     if f is None:
         return "not stated"
     value, step = f.value, 0

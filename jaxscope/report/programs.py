@@ -73,6 +73,8 @@ def _remats(remats: list[Remat] | None) -> list[contract.Rematerialization] | No
 
 
 def _problems(hlo: Compiled | None, lowered: Reading | None) -> list[contract.Problem] | None:
+    """Return the entry ``problems``: parts of the HLO and StableHLO that could not be parsed. None if both
+    texts are missing."""
     if hlo is None and lowered is None:
         return None
     found = [contract.Problem("hlo", p.line, p.text) for p in (hlo.problems if hlo is not None else ())]
@@ -93,6 +95,8 @@ _OF_STABLEHLO = ("upcasts", "callbacks", "repeated_blocks", "donation", "constan
 
 
 def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
+    """Return the fields of ``contract.Texts`` that come from the HLO, by name. All are None if ``hlo`` is
+    None."""
     if hlo is None:
         return dict.fromkeys(_OF_HLO)
     fusions = [contract.Fusion.copy_of(f) for f in hlo.fusions.each]
@@ -104,6 +108,8 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
 
 
 def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
+    """Return the fields of ``contract.Texts`` that come from the StableHLO, by name. All are None if
+    ``lowered`` is None."""
     if lowered is None:
         return dict.fromkeys(_OF_STABLEHLO)
     return {
@@ -120,6 +126,8 @@ def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
 
 
 def _memory(memory: Memory | None, hlo: Compiled | None, lowered: Reading | None) -> contract.Memory | None:
+    """Return the entry ``memory`` of a program for this machine. ``memory`` has the sizes that the compiler
+    states; None: take those of the HLO. Return None if the HLO is unknown, too."""
     if memory is None and hlo is None:
         return None
     known = memory or Memory()
@@ -136,8 +144,8 @@ def _memory(memory: Memory | None, hlo: Compiled | None, lowered: Reading | None
 
 
 def _by_path(lowered: Reading | None) -> list[contract.Contributor] | None:
-    """Return the user's arguments and results of a program, with their bytes on one device, the largest
-    first. ``lowered`` is the program's parsed StableHLO; None: return None."""
+    """Return the user's arguments and results of a program, with their bytes, the largest whole array first.
+    ``lowered`` is the program's parsed StableHLO; None: return None."""
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]

@@ -120,6 +120,8 @@ def _word(items: Sequence[object]) -> str:
 def _spread(
     known_ranks: Sequence[Rank], name: str, figure: Callable[[Rank], float], written: Callable[[float], str]
 ) -> Iterator[Line]:
+    """Yield a line with the smallest and the largest ``figure`` of the ranks and the ranks that have them.
+    ``name`` is what the figure is, and ``written`` makes its text."""
     if not known_ranks:
         return
     low, high = min(known_ranks, key=figure), max(known_ranks, key=figure)
@@ -130,6 +132,7 @@ def _spread(
 
 
 def _slowest(job: Job, places: Places) -> Iterator[Line]:
+    """Yield a line about the rank with the most seconds of compiling and its slowest compilation."""
     slow = max(job.ranks, key=lambda r: r.seconds)
     if slow.slowest is None or len(job.ranks) < 2:
         return

@@ -30,8 +30,9 @@ from jaxscope.schema.libraries import keeps_callbacks, no_memory
 OUTSIDE = "Outside your functions"
 LONG = 0.1  # compilations that took a smaller share of the compile time are not named
 NAMED = 4  # functions that are named together
-# What turns on JAX's persistent compilation cache, and from how many seconds of compiling on it keeps a
-# program (the default of jax_persistent_cache_min_compile_time_secs)
+# CACHE and EQUINOX are advice to the user: code that switches on JAX's persistent compilation cache, and a
+# setting of equinox. The cache keeps programs that take at least CACHED_FROM seconds to compile (the default
+# of jax_persistent_cache_min_compile_time_secs).
 CACHE = 'jax.config.update("jax_compilation_cache_dir", DIRECTORY)'
 EQUINOX = "the environment variable EQX_ON_ERROR=nan"
 CACHED_FROM = 1.0
@@ -98,15 +99,16 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
 
 
 def _in_parallel(run: Run, spent: float) -> str:
-    """Return a clause that is not empty if ``spent`` seconds are more than the time that passed during all
-    compilations, because threads or processes compiled at the same time."""
+    """Return ``, some of it in parallel`` if ``spent`` seconds are more than the wall time in which the run
+    compiled, because threads or processes compiled at the same time. Otherwise return an empty text."""
     elapsed = run.compiling_seconds
     return ", some of it in parallel" if elapsed is not None and spent > elapsed else ""
 
 
 def without_advice(run: Run, places: Places) -> Iterator[Line]:
-    """Yield lines about the lines of code whose compilations took at least a tenth of the compile time
-    although no finding is about them. ``places`` shortens file names."""
+    """Yield text about each source line whose compilations took at least a tenth of the compile time although
+    no finding is about it, and advice on JAX's compilation cache. Yield nothing if there is no such source
+    line. ``places`` shortens file names."""
     found = needed_once(run)
     parts = [
         f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
@@ -125,10 +127,10 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
 
 
 def cache_advice(run: Run) -> list[tuple[str, str]]:
-    """Return advice on JAX's persistent compilation cache, each as (what it gains, code): how to switch it
-    on, and how to have programs stored that call Python. Only programs that take CACHED_FROM seconds (1) to
-    compile count, and only if they take at least a tenth of all seconds of tracing, lowering and
-    compiling."""
+    """Return advice on JAX's persistent compilation cache, each as (the benefit in words, code): how to
+    switch the cache on, and how to have programs stored that call Python. Only programs that take CACHED_FROM
+    seconds (1) to compile count, and only if together they take at least a tenth of all seconds of tracing,
+    lowering and compiling."""
     calls = [c for c in run.compilations.values() if c.compiled is not None and c.entry != "nested"]
     long = [c for c in calls if (c.compile_seconds or 0.0) >= CACHED_FROM]
     least = LONG * payers.total_seconds(run)
@@ -164,8 +166,8 @@ def _calls_python(run: Run, c: Compilation) -> str | None:
 
 
 def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
-    """Return the lines of code whose compilations took at least a tenth of the compile time although no
-    finding is about them.
+    """Return the source lines whose compilations took at least a tenth of the compile time although no
+    finding is about them, the longest time first.
 
     Each entry is (the line with its compilations, names of the compiled functions as text, cost as text:
     ``2.1 s, 0.4 s of it recompiling``).
@@ -186,8 +188,8 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line for each of a few loops that run operations outside jit: at least how many jitted
-    programs and such operations one iteration runs. Loops with a finding (rule JX605) are not listed.
+    """Yield a text for each of a few loops that run operations outside jit: the least number of jitted
+    programs and of such operations in one iteration. Loops with a finding (rule JX605) are left out.
     ``places`` shortens file names."""
     found = {f.subject for f in registry.findings(run)}
     steps = [s for s in payers.steps(run) if line_times.subject("JX605", s.loop) not in found]
@@ -219,6 +221,9 @@ def ranked(run: Run, include: Callable[[Function], bool]) -> list[Function]:
 
 
 def in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[Line]:
+    """Yield lines about the traces, lowerings and compilations whose end is not recorded. ``directory`` is
+    the directory of the run, which shows whether the program still runs; None: unknown. ``places`` shortens
+    file names."""
     running = directory is not None and state(run, directory) == "running"
     lines = unfinished(run, places, running=running)
     if lines:
@@ -263,7 +268,7 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
     """Yield a line about the slowest recompile of ``functions``, if it took at least a tenth of the compile
-    time. Here a recompile is a compilation of what the same line of code had compiled before.
+    time. A recompile is a compilation of what the same source line had compiled before.
 
     Args:
       functions: functions that are not the user's: operations outside jit, functions of libraries.
@@ -293,6 +298,8 @@ def slowest_recompile(run: Run, functions: list[Function], places: Places, *, in
 
 
 def nothing_recorded(run: Run, directory: RunDir | None) -> str:
+    """Return a sentence about why no process recorded anything. ``directory`` is the directory of the run;
+    None: unknown."""
     if directory is not None and not directory.events.is_dir():
         return f"The run is incomplete: it has no {escape(directory.events.name)}/ directory."
     if run.exited is not None and run.exited.exit_code:
@@ -301,6 +308,9 @@ def nothing_recorded(run: Run, directory: RunDir | None) -> str:
 
 
 def blind_spots(run: Run, directory: RunDir | None) -> Iterator[Line]:
+    """Yield lines about what the report may lack: parts of the recording that did not work, and logs that
+    could not be read. Yield nothing if everything is complete. ``directory`` is the directory of the run;
+    None: unknown."""
     schema = directory.meta.get("schema", store.SCHEMA) if directory is not None else store.SCHEMA
     other_schema = schema != store.SCHEMA
     if not (run.degraded or run.unknown or run.damaged or run.unreadable or other_schema):

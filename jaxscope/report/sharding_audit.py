@@ -69,13 +69,14 @@ def _entry(i: Intent, difference: Disagreement | None) -> contract.Intent:
 
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield a line for each argument and result that has a requested or a compiled sharding, with these and
-    the actual one: first those whose shardings differ, with the reason. A long table has only these.
+    """Yield a table with the requested, the compiled and the actual sharding of each argument and result.
+    Those whose shardings differ come first, each with the reason; a long table has only these.
 
     Args:
-      intents: the shardings of each argument and result.
+      intents: the shardings of each argument and result. Left out are those with neither a requested nor a
+        compiled sharding, and arguments that the program does not take.
       places: shortens file names.
-      everything: list all these arguments and results (``--all``).
+      everything: list all rows (``--all``).
     """
     audited = [(i, disagreement(i)) for i in intents if not i.dropped and (i.asked or i.compiled)]
     shown = (
@@ -106,8 +107,8 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
 
 def _alike(rows: Sequence[tuple[str, str, str, str, str]]) -> bool:
     """Return whether one column is enough: each row has a compiled sharding, and its requested and actual
-    shardings are equal to it or empty, but not all are empty. Rows: (name, type, requested, compiled,
-    actual)."""
+    shardings are empty or equal to the compiled one; at least one of them is not empty. Rows: (name, type,
+    requested, compiled, actual)."""
     return all(r[3] and {*r[2:]} <= {"", r[3]} for r in rows) and any(r[2] or r[4] for r in rows)
 
 

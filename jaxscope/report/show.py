@@ -33,12 +33,12 @@ class Shown(contract.Entry):
 
     Attributes:
       path: the path from the top of the report: ``findings/JX101/0``.
-      value: the part at the path. Without ``--all``, it has at most a few kilobytes, and of entries with
-        names, such as functions, only the paths and short values.
-      complete: false if ``value`` lacks more than that: keys, entries or the ends of texts.
+      value: the part at the path. Without ``--all``, it has at most a few kilobytes. For a list whose entries
+        have names, such as ``functions``, it then has only the path and the short values of each entry.
+      complete: false if ``left_out`` names parts that ``value`` lacks: keys, entries or the ends of texts.
       entries: the number of entries, if the part is a list; else null.
-      left_out: paths of the parts that ``value`` lacks, at least the first ones. ``jaxscope show`` accepts
-        each of them.
+      left_out: paths of the parts that ``value`` lacks (the first ones if there are many). ``jaxscope show``
+        accepts each of them.
       below: paths of lists elsewhere in the report that belong to this part, such as the compilations of a
         function.
       next: commands that are useful next.
@@ -93,12 +93,16 @@ def schema() -> dict[str, Any]:
 
 
 def _entries(report_part: Any) -> int | None:
+    """Return the number of entries of a part of the report; None if the part is not a list."""
     if isinstance(report_part, Entry):
         return len(report_part.value) if isinstance(report_part.value, list) else None
     return len(report_part.names) if isinstance(report_part, Collection) else None
 
 
 def _value(report_part: Any, path: str, room: int, left_out: list[str]) -> Any:
+    """Return what ``jaxscope show`` prints of a part of the report: plain data of about ``room`` bytes
+    (LONGEST: all of it), for a list with names only the path and short values of each entry. The paths of
+    what does not fit are appended to ``left_out``."""
     if isinstance(report_part, Entry):
         return fitted(report_part.value, room, path, left_out)
     if isinstance(report_part, Document):
@@ -131,6 +135,7 @@ def _listed(report_part: Collection, path: str) -> Iterator[dict[str, Any]]:
 
 
 def _whole(report_part: Any) -> Any:
+    """Return a part of the report as plain data, with all parts below it."""
     if isinstance(report_part, Entry):
         return report_part.value
     if isinstance(report_part, Document):

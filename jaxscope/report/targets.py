@@ -52,9 +52,9 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 
 def devices(run: Run) -> Iterator[Line]:
-    """Yield warnings that the program saw this machine instead of its targets (machines to compile for): its
-    number of devices, if it differs, and its values of ``jax.process_count()`` and the like. Yield nothing if
-    there are no targets, or if the devices of this machine are unknown."""
+    """Yield warnings that the program saw the devices of this machine, not those of its targets (machines to
+    compile for, ``v5e:4x4``): another number of devices, and other values of ``jax.process_count()`` and the
+    like. Yield nothing if there are no targets, or if the devices of this machine are unknown."""
     have = len(run.devices)
     for t in run.targets:
         if have and have != t.devices:
@@ -140,11 +140,15 @@ def fit_lines(program_fit: Fit, texts: Texts, *, everything: bool = False) -> It
 
 
 def _by_path(texts: Texts) -> list[contract.Contributor] | None:
+    """Return the arguments and results with their bytes on one device and in all. None if the StableHLO is
+    unknown."""
     found = contributors(texts.stablehlo)
     return None if found is None else [contract.Contributor.copy_of(c) for c in found]
 
 
 def bounds_json(time_bounds: Bounds | None) -> contract.Bounds | None:
+    """Return the entry ``bounds`` of a program in the JSON report: lower bounds on the time of one call. None
+    if ``time_bounds`` is None."""
     if time_bounds is None:
         return None
     return contract.Bounds(
@@ -158,6 +162,7 @@ def bounds_json(time_bounds: Bounds | None) -> contract.Bounds | None:
 
 
 def _key(bound: Bound) -> str:
+    """Return the name of a bound in JSON: ``compute``, ``memory``, or for mesh axes ``data,model``."""
     return bound if isinstance(bound, str) else axes.text(bound)
 
 
@@ -196,6 +201,9 @@ def program_json(run: Run, p: Program) -> contract.Program:
 def _memory(
     known: contract.Memory | None, texts: Texts, program_fit: Fit | None, peak: int | None
 ) -> contract.Memory | None:
+    """Return the entry ``memory`` of a program for a target (a machine to compile for): the sizes ``known``
+    from the compiler or the HLO, with the peak and the figures of ``program_fit``. None if nothing is
+    known."""
     if known is None and program_fit is None and texts.stablehlo is None:
         return None
     memory = known or contract.Memory()

@@ -73,6 +73,8 @@ def section(
 def _function(
     f: Function, columns: Sequence[Column], places: Places, width: int, *, everything: bool
 ) -> Iterator[Line]:
+    """Yield the lines about one function: a table if there are several ``columns``, then for each target the
+    lines that do not fit into a table, such as errors."""
     site = places.function(f)
     yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
     several = len(columns) > 1
@@ -136,6 +138,8 @@ def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
 
 
 def _notes(runs: Sequence[Run], *, marked: bool) -> Iterator[Line]:
+    """Yield the explanation of the mark in the table (if it has one, ``marked``), and remarks about compiling
+    for targets."""
     if marked:
         yield line((comparison_table.LEGEND, "dim"), indent=2, hang=2)
     if any(t.platform == "cuda" for run in runs for t in run.targets):

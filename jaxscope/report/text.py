@@ -48,7 +48,7 @@ from jaxscope.report.header import header
 from jaxscope.report.layout import BLANK, Line, line, put
 
 FUNCTIONS = 10  # functions that are listed
-QUICK_BYTES, QUICK_COMPILATIONS = 4_000_000, 2_000
+QUICK_BYTES, QUICK_COMPILATIONS = 4_000_000, 2_000  # a larger run has no findings in the summary
 IN_SUMMARY = 3
 
 
@@ -56,7 +56,8 @@ def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
     """Print the text report of ``run`` to ``file``; None: to stdout. The whole text is written at once.
-    ``everything`` (``--all``) shortens fewer lists."""
+    ``directory`` is the directory of the run; None: unknown (see ``render``). ``everything`` (``--all``)
+    shortens fewer lists."""
     stream = file or sys.stdout
     to, buffer = console(stream), io.StringIO()
     to.file = buffer  # a notebook shows each written piece separately
@@ -78,8 +79,8 @@ def render(
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
         (the values that it gave the program) and the runs with other settings.
       everything: shorten fewer lists (``--all``).
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes, and the report also compares them. None: the report is about ``run`` alone.
+      job: all processes that were recorded together, of which ``run`` is one; the report then also compares
+        them. None: ``run`` is the only one.
     """
     put(to, _page(run, directory, to.width, everything=everything, job=job))
 
@@ -99,8 +100,8 @@ def summary(
         load them.
       unseen: true if the terminal did not show the program's output; the lines then include the exception
         that ended the program.
-      job: all processes that were recorded together, if there are several; the lines then also compare them.
-        None: the lines are about the run alone.
+      job: all processes that were recorded together; the lines then also compare them. None: there is only
+        one.
     """
     parts = variants.of(load(directory), directory) if parts is None else parts
     to = console(sys.stderr)
@@ -113,6 +114,8 @@ def summary(
 def _page(
     run: Run, directory: RunDir | None, width: int, *, everything: bool, job: Job | None = None
 ) -> Iterator[Line]:
+    """Yield the lines of the text report in the order of its sections. ``width`` is the width of the page in
+    characters; the other parameters are those of ``render``."""
     places, parts = Places(run), variants.of(run, directory)
     if gone := removed(run):
         yield line(*gone, hang=2)
@@ -214,8 +217,8 @@ def _next(run: Run, directory: RunDir | None, users: list[Function], width: int)
 
 
 def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
-    """Return whether the run is so small that the rules probably need less than about two seconds. The
-    summary of a larger run lacks their findings."""
+    """Return whether the run with its sub-runs (``parts``) is so small that the rules probably need less than
+    about two seconds. The summary of a larger run has no findings."""
     texts = sum(sum(p.text_bytes.values()) for part in parts for p in part.run.programs.values())
     compilations = sum(len(part.run.compilations) for part in parts)
     return texts <= QUICK_BYTES and compilations <= QUICK_COMPILATIONS
@@ -224,6 +227,7 @@ def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
 def _summary(
     parts: Sequence[variants.Variant], directory: RunDir, *, unseen: bool, job: Job | None = None
 ) -> Iterator[Line]:
+    """Yield the lines that ``jaxscope run`` prints at its end. The parameters are those of ``summary``."""
     run = parts[0].run
     places = Places(run)
     users = sections.ranked(run, lambda f: f.user)
@@ -301,8 +305,8 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
 
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
-    """Return a space and the argument that names a run in a jaxscope command: `` train-2``. The text is empty
-    if ``directory``, the directory of the run, is None.
+    """Return a space and the argument that names the run in a jaxscope command: `` train-2``. Return an empty
+    text if ``directory``, the directory of the run, is None.
 
     Args:
       latest: what to return for the newest run, which commands use if they get no argument; None: its name,

@@ -75,6 +75,8 @@ def pieces(recorded: Sequence[Recorded]) -> Iterator[str]:
 
 
 def _events(recorded: Sequence[Recorded], zero: int) -> Iterator[Json]:
+    """Yield the events of the timeline as plain data. ``zero`` is the time that becomes 0, in ns since the
+    epoch."""
     number = 0
     for part in recorded:
         counted = _counted(part)
@@ -134,6 +136,8 @@ class _Counted(NamedTuple):
 
 
 def _counted(recording: Recorded) -> _Counted:
+    """Read the steps and copies of a recording from its log. If a process has no marked steps, the calls of
+    its step function count as steps, or else those of a watched function."""
     processes = {log: process.id for log, process in recording.run.logs()}
     marks: dict[str, list[tuple[int, int]]] = {}
     calls: dict[str, dict[str, list[tuple[int, int]]]] = {}
@@ -188,6 +192,8 @@ def _waits(transfers: Iterable[ev.Transferred], places: Places) -> dict[str, lis
 
 
 def _phases(run: Run, process: Process, places: Places) -> Iterator[Slice]:
+    """Yield a bar for each trace, lowering and compilation of ``process``, also for those whose end is not
+    recorded."""
     opened = {p.compilation.id: p for p in run.in_progress()}
     for c in run.compilations.values():
         if c.process is not process:

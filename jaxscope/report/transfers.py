@@ -34,9 +34,9 @@ def _entry(t: Transfer) -> contract.Transfer:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about the lines of code at which the main process waited long for copies or copied many
+    """Yield text about the source lines at which the main process waited long for copies or copied many
     bytes. If there are none, yield the number of copies instead, unless it is 0. ``everything`` (``--all``)
-    lists all lines of code that copy. ``places`` shortens file names."""
+    lists all source lines that copy. ``places`` shortens file names."""
     found = [t for t in model.transfers(run) if t.process is run.main]
     shown = [t for t in found if long(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]
     shown = found if everything else shown[:SHOWN]
@@ -91,6 +91,8 @@ def _in_short(all_transfers: Sequence[Transfer]) -> Iterator[str]:
 
 
 def _facts(t: Transfer) -> str:
+    """Return the direction, number and bytes of the copies ``t`` as text:
+    ``to the host, 40x in 40 steps, 160 B``."""
     resharded = (
         t.direction == TO_HOST and t.kind == "device_put"
     )  # JAX copies the array to the host, and from there to its new shards

@@ -236,13 +236,14 @@ def _fact(f: Fact) -> OneFact:
 
 
 def _identity(run: Run, f: Finding) -> tuple[str, str | None, str | None]:
-    """Return (code of the rule, name of the function, argument) of a finding, which is equal before and after
-    a change. Lines are not part of it, because a change moves them."""
+    """Return (code of the rule, name of the function, argument) of a finding. The tuple is equal before and
+    after a change of the source, because it has no line numbers."""
     function = run.functions.get(f.function or "")
     return f.code, None if function is None else function.name, f.path
 
 
 def _only(side: Side, other: Side) -> list[Finding]:
+    """Return the findings of ``side`` that ``other`` does not have. Lines do not matter (``_identity``)."""
     there = Counter(_identity(other.run, f) for f in other.findings)
     found = []
     for f in side.findings:
@@ -328,6 +329,7 @@ def lines(comparison: Compared) -> Iterator[Line]:
 
 
 def _outputs(o: Outputs) -> Iterator[Any]:
+    """Yield pieces of a line that says whether and where the outputs differ."""
     if o.identical:
         yield "the outputs are equal"
     elif o.equal:

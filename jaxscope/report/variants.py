@@ -74,6 +74,7 @@ class Ended:
 
 
 def one(run: Run, directory: RunDir | None) -> Variant:
+    """Return the Variant for ``run``, with the settings that are stored in its directory."""
     return Variant(run, directory, dict(directory.settings) if directory is not None else {})
 
 
@@ -95,6 +96,8 @@ def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column
 
 
 def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
+    """Yield (function, [its latest program for this machine]) for each function of the user that has such a
+    program."""
     for f in run.functions.values():
         latest = next(
             (run.programs[c.program] for c in reversed(f.compilations) if c.program in run.programs), None
@@ -160,6 +163,8 @@ def sub_run(f: Finding, variants: Sequence[Variant]) -> int | None:
 
 
 def _has(v: Variant, f: Finding) -> bool:
+    """Return whether the run ``v`` has all compilations and programs to which the evidence of ``f``
+    refers."""
     return all(
         (e.compilation is None or e.compilation in v.run.compilations)
         and (e.program is None or e.program in v.run.programs or e.program in v.run.retargeted)

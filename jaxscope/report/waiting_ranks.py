@@ -51,6 +51,8 @@ def sentences(job: Job, now_ns: int | None = None) -> list[Message]:
 
 
 def _sentence(job: Job, each: Doing, ranks: list[Rank], now_ns: int | None) -> Message:
+    """Return the message about ``ranks``, which all do the same thing at the same line (``each``). ``now_ns``
+    is as in ``sentences``."""
     rank = ranks[0]
     now = now_ns or rank.left_ns or rank.last_ns
     since = blocked_since(rank) or (rank.phase[2] if rank.phase else None)

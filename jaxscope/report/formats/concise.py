@@ -18,6 +18,8 @@ def render(findings: Iterable[Placed]) -> str:
 
 
 def line(p: Placed) -> str:
+    """Return the line for a finding: ``train.py:88: JX101 step recompiled``; without the place if the file is
+    unknown."""
     return f"{where(p)}{': ' if p.file else ''}{headline(p)}"
 
 
@@ -36,8 +38,8 @@ def where(p: Placed) -> str:
 
 
 def seen(p: Placed) -> list[str]:
-    """Return the observations that support a finding as texts, each only once. Observations that the title
-    contains are left out. Control characters are not escaped."""
+    """Return the observations that support a finding as texts, each only once, without those that the title
+    contains. Control characters are not escaped."""
     found = title_of(p.finding)
     return list(
         dict.fromkeys(text for e in p.finding.evidence if (text := evidence(e)) and text not in found)

@@ -30,6 +30,7 @@ def render(findings: Iterable[Placed], text: Callable[[str], str | None] = sourc
 
 
 def entry(p: Placed, text: Callable[[str], str | None]) -> list[str]:
+    """Return the lines of the paragraph about one finding. ``text`` is the parameter of ``render``."""
     f = p.finding
     spent = f" [{cost(f)}]" if f.seconds else ""
     lines = [f"{headline(p)}{spent}"]
@@ -44,6 +45,8 @@ def entry(p: Placed, text: Callable[[str], str | None]) -> list[str]:
 
 
 def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[str]:
+    """Return three lines that show the finding's source line with a mark below it. Empty if the source line
+    cannot be read. ``margin`` has the spaces before ``|``."""
     source = p.finding.source
     if source is None or p.line is None:
         return []

@@ -55,8 +55,8 @@ def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
 
 
 def code(text: str) -> str:
-    """Return ``text``, shortened and escaped, as a Markdown code span on one line, which the text cannot
-    end."""
+    """Return ``text``, shortened and escaped, as a Markdown code span on one line. Nothing in ``text`` can
+    end the span."""
     inside = escape(text, 400)
     fence = "`" * (max((len(run) for run in re.findall("`+", inside)), default=0) + 1)
     pad = " " if inside.startswith("`") or inside.endswith("`") or not inside.strip() else ""

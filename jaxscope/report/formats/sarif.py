@@ -29,6 +29,7 @@ def render(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[s
 
 
 def document(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the SARIF document as plain data. The parameters are those of ``render``."""
     codes = sorted({p.finding.code for p in findings})
     index = {code: n for n, code in enumerate(codes)}
     return {
@@ -63,6 +64,9 @@ def _rule(code: str, rule: Rule | None) -> dict[str, Any]:
 
 
 def _result(p: Placed, index: dict[str, int], bases: Sequence[str]) -> dict[str, Any]:
+    """Return the entry ``results`` of one finding. ``index`` maps the code of a rule to its position in the
+    list of rules. Of the first RELATED (5) observations, those with a source line become related
+    locations."""
     f = p.finding
     message = title(p) + (f"\n{escape(fix_text(f))}" if f.fix else "")
     found: dict[str, Any] = {

@@ -51,8 +51,7 @@ def pieces(
     Args:
       directory: the directory of the run; None: unknown. The report then lacks the settings of ``run --vary``
         and the runs with other settings.
-      job: all processes that were recorded together, if there are several; ``run`` is then one of these
-        processes. None: the report is about ``run`` alone.
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
       everything: shorten fewer lists (``--all``). The lists of functions, programs and findings end at a
         fixed length in any case.
     """
@@ -115,8 +114,7 @@ def _chapters(
 
     Args:
       directory: the directory of the run; None: unknown.
-      job: all processes that were recorded together, if there are several; None: the report is about ``run``
-        alone.
+      job: all processes that were recorded together, of which ``run`` is one; None: ``run`` is the only one.
       places: shortens file names.
       parts: the run, then its sub-runs (the same program with other settings or numbers of devices).
       all_findings: the findings to show.

@@ -21,8 +21,9 @@ SEVERITIES = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
 
 
 def section(run: Run, findings: Sequence[Finding], places: Places) -> Html:
-    """Return the HTML report's section on findings. The HTML id of a finding stays the same in
-    reports of later runs, so links to the finding stay valid. ``places`` shortens file names."""
+    """Return the HTML report's section on findings: the first MOST (200), and boxes that filter them. The
+    HTML id of a finding stays the same in reports of later runs, so links to the finding stay valid.
+    ``places`` shortens file names."""
     counts = {s: sum(f.severity == s for f in findings) for s in SEVERITIES}
     boxes = [
         el("label", el("input", type="checkbox", checked=True, data_severity=s), f" {SEVERITIES[s]} ({n:,})")
@@ -80,6 +81,7 @@ def fix(f: Finding) -> Html | None:
 
 
 def _evidence(f: Finding, places: Places) -> Html | None:
+    """Return a list of the observations that support the finding. None if there are none."""
     if not f.evidence:
         return None
     items = []

@@ -107,6 +107,9 @@ def _table(
     varying: in_full.Groups,
     places: Places,
 ) -> Html:
+    """Return the table of the cache keys in ``shown``, one column each: first facts about the calls, then the
+    parts of the key that differ (``varying``). A mark shows cells that differ from the key with which the
+    call was compared."""
     head = el(
         "tr", el("th", "part of the key", scope="col"), *(el("th", f"#{n}", scope="col") for n, _, _ in shown)
     )

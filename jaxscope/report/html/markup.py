@@ -133,6 +133,8 @@ def _row(line: Line, columns: int, *, names: bool) -> Html:
 
 
 def _paragraph(line: Line, heading: str, below: str | None) -> Iterator[Html]:
+    """Yield a line of the text report as a paragraph; a title at its beginning becomes a heading. ``heading``
+    and ``below`` are the parameters of ``lines``."""
     if not line.text.plain.strip() and line.right is None:
         return
     first = min(line.text.spans, default=None)

@@ -35,6 +35,7 @@ def around(run: Run, frame: Frame | None) -> Html | None:
 
 
 def _numbered(lines: Sequence[str], numbers: Iterable[int], marked: int) -> Iterable[Html]:
+    """Yield the lines with the given ``numbers``, each with its number. The line ``marked`` has a mark."""
     for n in numbers:
         if 1 <= n <= len(lines):
             mark = el("span", "▸ " if n == marked else "  ", class_="warning", aria_hidden="true")
@@ -79,6 +80,9 @@ def _table(
     places: Places,
     measured: Mapping[int, float],
 ) -> Html:
+    """Return a table of the lines of one ``file`` that have ``costs``, with the lines directly above and
+    below them. ``lines`` are all lines of the file; ``costs`` and ``measured`` map the number of a line to
+    its cost and to its measured seconds."""
     near = {n for line in costs for n in range(line - 1, line + 2) if 1 <= n <= len(lines)}
     wanted = {n for n in near if lines[n - 1].strip()} | set(costs)
     figures = {line: _figures(cost) for line, cost in costs.items()}
@@ -112,6 +116,7 @@ def _table(
 
 
 def _figures(cost: LineCost) -> list[str]:
+    """Return the cells for one line in the order of HEADS: fusions, bytes, flops, collectives, bytes sent."""
     kinds = ", ".join(kind if n == 1 else f"{n}x {kind}" for kind, n in sorted(cost.collectives.items()))
     return [
         f"{cost.fusions:,}" if cost.fusions else "",
@@ -129,5 +134,6 @@ def _flops(n: int) -> str:
 
 
 def _lines(run: Run, file: str) -> list[str]:
+    """Return the lines of a source file, each cut to LONGEST characters. Empty if the file cannot be read."""
     text = sources.of(run)(file)
     return [] if text is None else [line[:LONGEST].expandtabs(4) for line in text.split("\n")]

@@ -31,8 +31,8 @@ def section(run: Run, job: Job | None, places: Places) -> Html | None:
     nothing to show.
 
     Args:
-      job: all processes that were recorded together, if there are several; the timeline then has a row for
-        each. None: the timeline shows ``run`` alone.
+      job: all processes that were recorded together, of which ``run`` is one; each has a row. None: ``run``
+        is the only one.
       places: shortens file names.
     """
     found = lanes(run)
@@ -105,10 +105,13 @@ def _origin(run: Run) -> str:
 
 
 def _at(when: float, length: float) -> int:
+    """Return where the time ``when`` is on an axis of ``length`` seconds, from 0 to UNITS."""
     return round(min(max(when / length, 0.0), 1.0) * UNITS)
 
 
 def _row(name: Html, right: str, words: str, *shapes: Html) -> Html:
+    """Return one row of the timeline: its name, a drawing of ``shapes``, and the text ``right``. ``words``
+    describe the row for screen readers."""
     drawing = el(
         "svg", el("title", words), *shapes, class_="lane", role="img", aria_label=words,
         viewBox=f"0 0 {UNITS} {HEIGHT}", preserveAspectRatio="none",
@@ -119,6 +122,8 @@ def _row(name: Html, right: str, words: str, *shapes: Html) -> Html:
 
 
 def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
+    """Return the row of one function (or of everything outside the user's functions): a block for each phase,
+    and a tick for each compilation. ``length`` is that of the time axis in seconds."""
     f = lane.function
     words = function_name(f) if f is not None else sections.OUTSIDE.lower()
     again = (
