@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from jaxscope.analysis import line_names
 from jaxscope.analysis.rewrap_site import (
     COMPREHENSIONS,
     FUNCTION,
@@ -630,6 +631,40 @@ def array_iterated(source: str | None, line: int) -> str | None:
     reads = sum(isinstance(n, ast.Name) and n.id == element for n in body)
     taken = [found for n in body if (found := _element_taken(n, element)) is not None]
     return taken[0] if len(taken) == reads and len(set(taken)) == 1 else None
+
+
+def loop_counted(source: str | None, function: str, parameter: str, depth: int = 3) -> int | None:
+    """Return the line of a loop ``for i in range(n)`` where ``n`` is the ``parameter`` of ``function``. The
+    loop may also be in a function of the same file to which ``n`` is passed on, through at most ``depth``
+    calls. Return None if there is none."""
+    defined = line_names.function(source, function)
+    for n in ast.walk(defined) if defined is not None else ():
+        match n:
+            case ast.For(iter=ast.Call(func=counts, args=limits)) if last_name(counts) == "range":
+                if any(isinstance(a, ast.Name) and a.id == parameter for a in limits):
+                    return n.lineno
+    for call in ast.walk(defined) if defined is not None and depth else ():
+        passed = _passed_as(source, call, parameter) if isinstance(call, ast.Call) else None
+        line = loop_counted(source, *passed, depth - 1) if passed is not None else None
+        if line is not None:
+            return line
+    return None
+
+
+def _passed_as(source: str | None, call: ast.Call, variable: str) -> tuple[str, str] | None:
+    """Return (function, parameter) if ``call`` calls a function of the same file and passes ``variable`` as
+    this parameter; None otherwise."""
+    name = last_name(call.func)
+    defined = line_names.function(source, name) if name is not None else None
+    if defined is None or name is None:
+        return None
+    names = [a.arg for a in (*defined.args.posonlyargs, *defined.args.args)]
+    names = names[1:] if names[:1] == ["self"] else names
+    by_name = ((k.value, k.arg) for k in call.keywords)
+    for value, parameter in (*zip(call.args, names, strict=False), *by_name):
+        if isinstance(value, ast.Name) and value.id == variable and parameter is not None:
+            return name, parameter
+    return None
 
 
 _OF_OBJECTS = (ast.Call, ast.Attribute, ast.Subscript)

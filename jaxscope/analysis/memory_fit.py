@@ -252,7 +252,7 @@ def contributors(lowered: Reading | None) -> list[Contributor] | None:
         for of, v in values
         if v.role == "user"
     ]
-    return sorted(found, key=lambda c: -(c.bytes or 0))
+    return sorted(found, key=lambda c: -(c.bytes or c.global_bytes or 0))
 
 
 def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from jaxscope.analysis.hlo.program import Program as Compiled
+from jaxscope.analysis.memory_fit import contributors
 from jaxscope.analysis.programs import NOTHING, Texts, peak_bytes
 from jaxscope.analysis.rematerialization import Remat
 from jaxscope.analysis.stablehlo.reading import Reading
@@ -139,19 +140,12 @@ def _memory(memory: Memory | None, hlo: Compiled | None, lowered: Reading | None
         temp_bytes=known.temp_bytes,
         code_bytes=known.code_bytes,
         peak_bytes=peak_bytes(known),
-        by_path=_by_path(lowered),
+        by_path=by_path(lowered),
     )
 
 
-def _by_path(lowered: Reading | None) -> list[contract.Contributor] | None:
-    """Return the user's arguments and results of a program, with their bytes, the largest whole array first.
-    ``lowered`` is the program's parsed StableHLO; None: return None."""
-    if lowered is None:
-        return None
-    values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]
-    found = [
-        contract.Contributor(v.name, which, v.device_bytes, v.bytes)
-        for which, v in values
-        if v.role == "user"
-    ]
-    return sorted(found, key=lambda e: -(e.bytes or 0))
+def by_path(lowered: Reading | None) -> list[contract.Contributor] | None:
+    """Return the arguments and results of the user's function with their bytes, those with the most bytes on
+    one device first. ``lowered`` is the program's parsed StableHLO; None: return None."""
+    found = contributors(lowered)
+    return None if found is None else [contract.Contributor.copy_of(c) for c in found]

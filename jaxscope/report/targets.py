@@ -10,7 +10,7 @@ import msgspec
 
 from jaxscope.analysis.bounds import Bound, Bounds
 from jaxscope.analysis.hlo import axes
-from jaxscope.analysis.memory_fit import Fit, contributors
+from jaxscope.analysis.memory_fit import Fit
 from jaxscope.analysis.programs import Texts
 from jaxscope.log.jobs import OK
 from jaxscope.model.records import Program
@@ -22,7 +22,7 @@ from jaxscope.present.targets import bounds, cycles, largest, memory_fit, state
 from jaxscope.present.text import Places, count, function_name
 from jaxscope.report import compiled_program, contract
 from jaxscope.report.layout import Line, line
-from jaxscope.report.programs import texts_json
+from jaxscope.report.programs import by_path, texts_json
 
 LARGEST = 5  # buffers that are listed
 
@@ -139,13 +139,6 @@ def fit_lines(program_fit: Fit, texts: Texts, *, everything: bool = False) -> It
         yield line(*spans, indent=8, hang=4)
 
 
-def _by_path(texts: Texts) -> list[contract.Contributor] | None:
-    """Return the arguments and results with their bytes on one device and in all. None if the StableHLO is
-    unknown."""
-    found = contributors(texts.stablehlo)
-    return None if found is None else [contract.Contributor.copy_of(c) for c in found]
-
-
 def bounds_json(time_bounds: Bounds | None) -> contract.Bounds | None:
     """Return the entry ``bounds`` of a program in the JSON report: lower bounds on the time of one call. None
     if ``time_bounds`` is None."""
@@ -209,7 +202,7 @@ def _memory(
     memory = known or contract.Memory()
     return msgspec.structs.replace(
         memory,
-        by_path=_by_path(texts),
+        by_path=by_path(texts.stablehlo),
         peak_bytes=memory.peak_bytes if peak is None else peak,
         **({} if program_fit is None else _fit(program_fit)),
     )

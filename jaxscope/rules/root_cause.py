@@ -268,6 +268,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     kept = [f for f in kept if f.code != "JX401" or (f.function, f.source) not in repeated]
     if any(f.code == "JX609" and f.subject == ("jax_disable_jit",) for f in kept):
         kept = [f for f in kept if f.code not in OUTSIDE_JIT]
+    kept = _with_unrolled_loop(run, kept)
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, kept))
     kept = _of_one_definition(_of_one_class(run, kept))
     before = _on_their_lines(f for f in run.functions.values() if eager(f))
@@ -735,6 +736,28 @@ def _calls(outer: str | None, inner: str | None, callers: Sequence[set[str]]) ->
     if outer is None or inner is None or outer == inner:
         return False
     return bool(callers) and all(outer in each for each in callers)
+
+
+def _with_unrolled_loop(run: Run, findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge a finding about an unrolled loop (JX202) into the finding about
+    recompiles for each number of its iterations (JX107), whose advice rewrites this loop."""
+    for counted in findings:
+        fix = fix_of(counted)
+        if fix is None or fix.kind != "fori_loop":
+            continue
+        file, first = fix.arguments["loop"]
+        loop = loop_calls.loop_from(sources.of(run)(file), first)
+        last = (loop.end_lineno or first) if loop is not None else first
+        unrolled = [
+            f
+            for f in findings
+            if f.code == "JX202" and f.source is not None
+            if f.source.file == file and first <= f.source.line <= last
+        ]
+        more = [e for f in unrolled for e in (Evidence(f.title, source=f.source), *f.evidence)]
+        both = msgspec.structs.replace(counted, evidence=[*counted.evidence, *more])
+        findings = [both if f is counted else f for f in findings if f not in unrolled]
+    return findings
 
 
 def _all_through(run: Run, resized: Finding, line: object) -> bool:

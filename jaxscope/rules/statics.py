@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 
-from jaxscope.analysis import line_names, mutation
+from jaxscope.analysis import line_names, loop_calls, mutation
 from jaxscope.model.call_places import static_for_each_place
 from jaxscope.rules.recompiles import UNNAMED, Group, recompile_rule
 from jaxscope.schema.causes import FUNCTION, PARTS, UNSTABLE_HASH, StaticDetail, StaticValue
@@ -125,6 +125,10 @@ def changing_static_value(group: Group) -> Fix | None:
     if static_for_each_place(group.function, group.cause.path):
         return None  # each place passes its own value, for example a size for training and one for a test
     words, what = _ordinary(group, path), "ordinary_argument"
+    loop = _loop_counted(group) if kind == WHOLE else None
+    if loop is not None:
+        words, what = message("fix-static-count", path=path, loop=loop, ordinary=words), "fori_loop"
+        return Fix(words, what, {"path": group.cause.path, "loop": [loop.file, loop.line]})
     if kind == WHOLE:
         words = message("fix-static-size", path=path, ordinary=words)
     elif kind == WORD:
@@ -134,6 +138,16 @@ def changing_static_value(group: Group) -> Fix | None:
     if _values(group) <= FEW:
         words = message("fix-unless-mode", path=path, fix=words)
     return Fix(words, what, {"path": group.cause.path})
+
+
+def _loop_counted(group: Group) -> Frame | None:
+    """Return the line of a Python loop whose number of iterations is the static argument that made ``group``
+    recompile; None if none is found in the file of the function."""
+    seen, path = group.function.seen, group.cause.path
+    if seen.file is None or path is None or not path.isidentifier():
+        return None
+    line = loop_calls.loop_counted(group.source(seen.file), seen.name, path)
+    return Frame(seen.file, line, "") if line is not None else None
 
 
 @recompile_rule("JX108", "static-identity", WARNING, "static_identity")

@@ -197,6 +197,12 @@ TEMPLATES = {
         "if {path} is only used in computations, {ordinary}. If it is a size or a length, it has to stay"
         " static: round it up to one of a few values, and mask the part that is not needed"
     ),
+    "fix-static-count": (
+        "write the loop at {loop}, which JAX unrolls into {path} copies of its body, as"
+        " jax.lax.fori_loop(0, {path}, ...), and {ordinary}: one program then runs any number of iterations."
+        " jax.grad cannot go through such a loop: there, use a jax.lax.scan over the largest {path}, whose"
+        " later iterations change nothing (jnp.where(i < {path}, new, old))"
+    ),
     "fix-static-object": (
         "take the values that vary out of {path} and pass them as ordinary arguments; keep all other values"
         " in {path} the same"
