@@ -45,7 +45,8 @@ class FunctionWork(msgspec.Struct, frozen=True):
     Attributes:
       file: the file of the function.
       function: the function's qualified name: ``step.<locals>.<lambda>``.
-      line: the line of a lambda, because one scope can have several; None if the function has a name.
+      line: for a lambda, the line in it, because one scope can have several lambdas; None for a function with
+        a name.
       operations: for a matrix product its flops, for a reduction the elements that it reads, for a sort of n
         numbers about 20 n log2(n), for any other operation the elements of its result. All branches of a
         conditional count. A loop with an unknown trip count is counted for one iteration.
@@ -110,6 +111,7 @@ def find(
 
 
 def _is_under_vmap(name: str | None) -> bool:
+    """Return whether the operation ``name`` is a ``select_n`` under ``vmap``: ``jit(f)/vmap(g)/select_n``."""
     outer, _, last = (name or "").rpartition("/")
     return last == "select_n" and "vmap(" in outer
 
@@ -117,6 +119,12 @@ def _is_under_vmap(name: str | None) -> bool:
 def _count(
     module: Module, graph: CallGraph, executions: Mapping[str, int | None], lines: list[Frame]
 ) -> BatchedBranches:
+    """Count the operations of the program and of the user's functions in it.
+
+    Args:
+      executions: name of a computation -> how often it runs in one call; None: unknown.
+      lines: the lines of the selections, which are passed on to the result.
+    """
     by_stack: dict[
         int | None, list[int]
     ] = {}  # stack_frame_id -> [operations, instructions in unknown loops]

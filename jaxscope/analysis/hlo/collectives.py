@@ -123,7 +123,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     @property
     def over(self) -> Axes:
-        """The mesh axes (``axes``) as a key of ``wire_by_axes``."""
+        """The mesh axes (``axes``) as a tuple, which is a key of ``wire_by_axes``; None: unknown."""
         return None if self.axes is None else tuple(self.axes)
 
     @property
@@ -171,14 +171,15 @@ BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
     """Return (computation, instruction, kind) of all collective instructions that run, except transfers with
-    the host. For an asynchronous pair only the start is returned."""
+    the host. Of an asynchronous pair, only the start is in the result. ``graph`` must be created with
+    ``also=BEGINS``."""
     found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
     return [each for each in found if not _is_host_transfer(each[2], each[1])]
 
 
 def _is_host_transfer(kind: str, instruction: Instruction) -> bool:
-    """Return whether a send or recv exchanges data with the host. Such a transfer is no collective. ``kind``
-    is ``send``, ``recv``, ``all-gather``, ..."""
+    """Return whether a send or recv exchanges data with the host, and so is no collective. A transfer between
+    TPU slices is a collective. ``kind`` is the kind of the instruction: ``send``, ``all-gather``, ..."""
     tail = instruction.tail
     return kind in ("send", "recv") and "is_host_transfer=true" in tail and _MEGASCALE not in tail
 
@@ -187,9 +188,17 @@ class Collectives:
     """Read the collectives of one module.
 
     Args:
+      graph: the calls of the module; created with ``also=BEGINS``.
+      attribution: the lines of the module's instructions.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
+      devices: for how many devices the module is compiled.
       mesh: (axis, size) of the program's mesh; None: use the mesh that the text prints, if any.
+
+    Attributes:
+      mesh: the mesh that is used; None: unknown.
+      too_many_ids: whether some groups were not read, because the groups of the module have more than MAX_IDS
+        members.
     """
 
     def __init__(
@@ -219,13 +228,16 @@ class Collectives:
         self._weights = Weights(graph, self.mesh, self._axes_of, self._chains.end_of)
 
     def read(self) -> list[Collective]:
+        """Return the collectives that run, in the order of the text. An asynchronous pair and a chain of
+        fusions are one collective each."""
         found = [self._collective(*one) for one in self._raw if not self._chains.continues(*one[:2])]
         data = self._weights.multiplied_with_themselves
         return [_not_of(data, c) for c in found] if data else found
 
     def _printed_mesh(self) -> axes.Mesh | None:
-        """Return the (axis, size) pairs of the first mesh in the text with the user's axis names and the
-        module's number of devices; None if there is none. JAX 0.12 prints meshes in ``replica_groups``."""
+        """Return (axis, size) of each axis of the first mesh in the text that has the user's axis names and
+        the module's number of devices. If this number is unknown, any mesh with the user's names counts.
+        Return None if there is no such mesh. JAX 0.12 prints meshes in ``replica_groups``."""
         total = self._devices.replicas * self._devices.partitions
         for _, instruction, _ in self._raw:
             if "=mesh[" in instruction.tail:
@@ -235,6 +247,7 @@ class Collectives:
         return None
 
     def _collective(self, computation: Computation, instruction: Instruction, kind: str) -> Collective:
+        """Return the collective of this kind for its instruction in ``computation``."""
         attributes = instruction_attributes(instruction.tail)
         who = self._who(kind, instruction, attributes)
         operand_bytes = self._operand_bytes(computation, instruction)
@@ -283,9 +296,9 @@ class Collectives:
     def _start(
         self, computation: Computation, instruction: Instruction
     ) -> tuple[Instruction | None, Computation]:
-        """Return (instruction, computation) of the start of an asynchronous collective: an
-        ``all-gather-start``, an ``async-start``, a fusion, ... For a collective that is not asynchronous,
-        return (None, ``computation``)."""
+        """Return (instruction, computation that contains it) of the start of an asynchronous collective: an
+        ``all-gather-start``, a ``send``, an ``async-start``, a fusion, ... For a collective that is not
+        asynchronous, return (None, ``computation``)."""
         if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
             return instruction, computation
         if (chained := self._chains.start_of(computation, instruction)) is not None:
@@ -296,6 +309,9 @@ class Collectives:
         return None, computation
 
     def _overlap(self, computation: Computation, start: Instruction, collective: Instruction) -> bool | None:
+        """Return whether anything computes while a collective runs, between its start and its done; None:
+        unknown. ``start`` is the instruction that starts ``collective``, and ``computation`` contains
+        ``start``."""
         if not self._scheduled:
             return None
         chained = start.opcode == "fusion"
@@ -310,6 +326,8 @@ class Collectives:
         return self._schedules[computation.name].overlapped(start, end[1] if end is not None else None)
 
     def _who(self, kind: str, instruction: Instruction, attributes: dict[str, str]) -> _Who:
+        """Return the devices that take part in a collective of this kind. ``attributes`` are the attributes
+        of its instruction. The result is stored for all collectives with the same groups."""
         text = attributes.get("source_target_pairs")
         if kind in ("send", "recv"):
             return self._between_slices(instruction)
@@ -346,13 +364,15 @@ class Collectives:
         return self._cache[key]
 
     def _axes_of(self, instruction: Instruction) -> list[str] | None:
+        """Return the mesh axes of a collective; None: they are unknown, or the instruction is no
+        collective."""
         kind = BEGINS.get(instruction.opcode)
         if kind is None:
             return None
         return self._who(kind, instruction, instruction_attributes(instruction.tail)).axes
 
     def _between_slices(self, instruction: Instruction) -> _Who:
-        """Return the devices of a send or recv. They are printed as pairs (source, target), or in attributes
+        """Return the devices of a send or recv. The text has them as pairs (source, target), or in attributes
         that libtpu adds for transfers between TPU slices."""
         found = _PAIRS.search(instruction.tail)
         if found:
@@ -373,6 +393,7 @@ class Collectives:
         return _Who(between.members, along, between.syntax)
 
     def _operand_bytes(self, computation: Computation, instruction: Instruction) -> int | None:
+        """Return the bytes of all operands on one device, without padding; None if one size is unknown."""
         total = 0
         for name in operands(instruction.tail):
             operand = computation.find(name)
@@ -430,7 +451,7 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
 
 def asked_gathers(collectives: Iterable[Collective]) -> set[tuple[str, str]]:
     """Return (computation, name) of the all-gathers among ``collectives`` that the user's program asks for,
-    without those that collect a fully sharded parameter."""
+    without those that collect a fully sharded parameter (``weight``)."""
     return {
         (c.computation, c.name)
         for c in collectives
@@ -449,5 +470,7 @@ def wire_by_axes(collectives: Iterable[Collective]) -> dict[Axes, branches.Bound
 
 
 def _group_size(members: list[groups.Group] | None) -> int | None:
+    """Return the number of members of each group. Return None if the groups are unknown or of different
+    size."""
     sizes = {len(m) for m in members} if members else set()
     return sizes.pop() if len(sizes) == 1 else None

@@ -39,8 +39,8 @@ def in_library(file: str) -> bool:
 
 
 class Frames:
-    """Find the Python frames of a ``stack_frame_id``, and the one frame to which its instruction is
-    attributed.
+    """Find the Python frames of a ``stack_frame_id``, a number in the metadata of an instruction, and the one
+    frame to which the instruction is attributed.
 
     Args:
       tables: name of a table (``FileNames``, ...) -> the text of the table without its heading.
@@ -62,6 +62,8 @@ class Frames:
         self.lines: list[Frame] = []
 
     def _load(self) -> tuple[dict[int, Frame], dict[int, tuple[int, int]]]:
+        """Return (locations, stacks). ``locations`` is id of a row in ``FileLocations`` -> frame, ``stacks``
+        is ``stack_frame_id`` -> (id of the location, id of the parent). The tables are read only once."""
         if self._read is None:
             names = {int(i): unquote(n) for i, n in _NAME.findall(self._tables.get("FileNames", ""))}
             functions = {int(i): unquote(n) for i, n in _NAME.findall(self._tables.get("FunctionNames", ""))}
@@ -82,6 +84,7 @@ class Frames:
         return self._read
 
     def __len__(self) -> int:
+        """Return the number of rows in the table ``StackFrames``."""
         return len(self._load()[1])
 
     def stack(self, frame_id: int) -> list[Frame]:
@@ -135,4 +138,5 @@ class Frames:
             return number
 
     def _is_own(self, file: str) -> bool:
+        """Return whether the file is the user's."""
         return file in self._own or not in_library(file)

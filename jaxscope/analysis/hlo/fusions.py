@@ -40,7 +40,8 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
       kind: ``loop``, ``input``, ``output``, ``custom``, or the name of an unknown kind.
       ops: opcode -> number of instructions in the fusion, including nested fusions. Parameters and the
         ``fusion`` instructions themselves are not counted.
-      bytes_in, bytes_out: bytes of the fusion's parameters and of its result on one device; None: unknown.
+      bytes_in, bytes_out: bytes of the fusion's parameters and of its result on one device, without padding;
+        None: unknown.
       sources: Python lines from which the fused instructions come, the most frequent first, at most eight. If
         none is known, the line of the fusion itself, if known.
       executions: executions in one call of the program, an upper bound in a branch of a conditional; None if
@@ -82,6 +83,8 @@ class Fusions(msgspec.Struct, frozen=True):
 
 
 def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int | None]) -> Fusions:
+    """Return the fusions that run in a program. ``executions`` is name of a computation -> how often it runs
+    in one call; None: unknown."""
     by_kind: dict[str, int] = {}
     nested: dict[str, int] = {}
     found: list[Fusion] = []
@@ -149,6 +152,7 @@ def alone(graph: CallGraph, fusions: Fusions) -> tuple[int, int]:
 
 
 def _is_scalar(instruction: Instruction) -> bool:
+    """Return whether the result of an instruction has no dimensions: ``f32[]``."""
     return instruction.shape.partition("[")[2].startswith("]")
 
 
