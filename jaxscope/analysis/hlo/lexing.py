@@ -82,11 +82,9 @@ def operand_text(tail: str) -> str:
 
 
 def operands(tail: str) -> list[str]:
-    """Return the names of an instruction's operands: ``%a, %b), dim=0`` -> ``["a", "b"]``.
-
-    For a constant the result is its value, for a parameter its number. ``tail`` is the part of the
-    instruction's line after ``opcode(``.
-    """
+    """Return the names of an instruction's operands: ``%a, %b), dim=0`` -> ``["a", "b"]``. For a constant the
+    result has its value, for a parameter its number: ``0), ...`` -> ``["0"]``. ``tail`` is the part of the
+    instruction's line after ``opcode(``."""
     text = operand_text(tail)
     if "%" in text and '"' not in text:
         return _OPERAND.findall(text)
@@ -135,6 +133,8 @@ def instruction_attributes(tail: str) -> dict[str, str]:
 
 
 def _value_end(text: str, start: int) -> int:
+    """Return the position at which the value that begins at ``start`` ends: the next comma outside of
+    brackets and strings, or the end of ``text``."""
     depth = 0
     for found in _STOP.finditer(text, start):
         sign = found[0]
@@ -183,6 +183,7 @@ def unquote(text: str) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
+    """Return the character for a match of ``_ESCAPE``."""
     octal, hexadecimal, letter = match.groups()
     if octal:
         return chr(int(octal, 8) & 0xFF)
