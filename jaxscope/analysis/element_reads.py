@@ -85,7 +85,8 @@ def only_iterates(source: str | None, line: int) -> bool:
 
 def is_array(source: str | None, line: int, name: str) -> bool:
     """Return whether ``source`` shows that the variable ``name``, read on ``line``, is no generator: it has
-    an index somewhere, or only results of JAX, of NumPy or of arithmetic are assigned to it."""
+    an index somewhere, or only results of JAX, of NumPy or of arithmetic, lists and tuples are assigned to
+    it."""
     found = syntax(source)
     if found is None:
         return False
@@ -147,6 +148,7 @@ def _names(function: ast.AST | None) -> set[str]:
 
 
 def _parsed(text: str | None) -> ast.expr | None:
+    """Parse ``text`` as an expression; None if it is none."""
     try:
         return ast.parse((text or "").strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -284,9 +286,9 @@ def _unchanged(node: ast.expr, loop: ast.AST) -> bool:
 
 
 def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -> str | None:
-    """Return the variable whose element is the argument ``parameter`` in the call of ``function`` on
-    ``line``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or if it passes something
-    else or passes ``parameter`` by name."""
+    """Return the variable whose element the call of ``function`` on ``line`` of ``source`` passes by position
+    as ``parameter``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or if it passes
+    something else."""
     found = syntax(source)
     if found is None or not isinstance(function, FUNCTION):
         return None

@@ -10,7 +10,6 @@ The inputs are the parameters of ENTRY, the outputs are its root; without ENTRY,
 An entry of ``input_output_alias`` is ``path of the output: (number of the input, path inside the input,
 kind)``. A path is the position in a tuple, or in a tuple of tuples; ``{}`` is the whole value.
 ``buffer_donor`` has the donated inputs that were not assigned to an output when the program was lowered.
-``entry_computation_layout`` has the shapes of inputs and outputs.
 """
 
 from __future__ import annotations

@@ -4,9 +4,7 @@ line.
 One collective may be several instructions:
 
 - a start/done pair, also ``async-start`` of a computation that contains the collective;
-- on TPU a chain of fusions, each with a copy of the collective inside (module ``async_chains``): a fusion
-  with ``AsyncCollectiveStart``, any number that compute during the transfer, and a fusion with
-  ``AsyncCollectiveDone``;
+- on TPU a chain of fusions, each with a copy of the collective inside (module ``async_chains``);
 - a TPU fusion that slices the result of an all-reduce, which is a reduce-scatter. Its bytes are those of any
   reduce-scatter: the result on one device.
 """
@@ -53,14 +51,14 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     Attributes:
       kind: one of KINDS: ``all-gather``, ``all-reduce``, ...
-      name, computation: the names of the collective instruction and of its computation. If several collective
-        instructions form the collective, it is the first.
+      name, computation: the names of the collective instruction (of several, the first) and of its
+        computation.
       is_async: whether the collective has a start and a done.
       overlap: whether anything computes between start and done; False: nothing does, or the collective is not
         asynchronous; None if the schedule does not show it.
       bytes: bytes of the result on one device (the sum over a tuple); None: unknown.
       operand_bytes: bytes of the operands on one device; None: unknown.
-      wire_bytes: bytes that one device sends in one execution (module ``wire_bytes``); None: unknown.
+      wire_bytes: bytes that one device sends in one execution; None: unknown.
       executions: executions in one call of the program, an upper bound if the collective is in a branch of a
         conditional; None if a trip count is unknown.
       branches: the branches of conditionals that contain the collective, from the outermost to the innermost.
@@ -72,17 +70,15 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       group_size: members of a group; None for a permute, for groups of different size, and if unknown.
       groups: number of groups; None for a permute, and if unknown.
       syntax: the syntax in which the text states the groups: explicit, iota, mesh, pairs; None: unknown.
-      origin: ``asked`` (by the user's program), ``inserted`` (by the SPMD partitioner) or None (module
-        ``origin``).
+      origin: ``asked`` (by the user's program), ``inserted`` (by the SPMD partitioner) or None (unknown).
       op_name: JAX's name of the operation: ``jit(f)/dot_general``; None: the HLO has none.
-      source: the Python line, the user's own if one is known; None: unknown.
+      source: the Python line, if possible the user's; None: unknown.
       source_certainty: how certain ``source`` is: CERTAIN from the instruction's own metadata, LIKELY from
         its neighbors or its caller. None if ``source`` is None.
       transfer: for a send or recv between TPU slices, the kind of collective that the transfer is a part of,
         if the text states it; else None.
-      weight: the argument of the program that this all-gather collects, if it is a fully sharded parameter:
-        the argument is multiplied with an operand that is split over the same axes (module ``fsdp_gathers``).
-        Else None.
+      weight: the argument of the program that this all-gather collects, if it is a fully sharded parameter
+        (module ``fsdp_gathers``); else None.
       gathered: the argument that this all-gather collects for a matrix product, if it is unknown whether the
         product's other operand is split over the same axes; else None.
       constraint: the user's sharding constraint for which the partitioner inserted the collective, as JAX

@@ -98,8 +98,7 @@ def total_flops(
     in the lower bound. With any of them there is no upper bound.
 
     Args:
-      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,
-        convolutions and custom calls.
+      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
     """
@@ -171,8 +170,7 @@ def by_line(
     the order of the HLO. Instructions without a known line are ignored.
 
     Args:
-      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,
-        convolutions and custom calls.
+      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``.
       attribution: the lines of the module's instructions.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.

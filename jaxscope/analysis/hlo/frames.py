@@ -7,10 +7,9 @@ XLA prints these tables between the ``HloModule`` line and the first computation
                                               line=17 end_line=17 column=0 ...}      parent_frame_id=1}
 
 Ids count from 1. **The printed parent is one too high**: ``parent_frame_id=1`` is "no parent" and
-``parent_frame_id=5`` is frame 4. Evidence: five functions that call one another, jitted on JAX 0.8.2, 0.10.2
-and 0.12.0.1, print ``5 {file_location_id=5 parent_frame_id=5}`` for the innermost, whose caller is frame 4,
-and ``8 {... parent_frame_id=8}`` for a second call of it from frame 7. If a row of the table has the parent
-0, or no parent, all parents are taken as they are printed.
+``parent_frame_id=5`` is frame 4. Evidence: of five functions that call one another, JAX 0.8.2, 0.10.2 and
+0.12.0.1 print ``5 {file_location_id=5 parent_frame_id=5}`` for the innermost, whose caller is frame 4. If a
+row of the table has the parent 0, or no parent, the printed parents are used unchanged.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def find(
     program are unknown, or if the text has no ENTRY or computations that call each other in a circle.
 
     Args:
-      graph: the calls of the module; created with ``also=cost.WORK``, the opcodes of dots and convolutions.
+      graph: the calls of the module; created with ``also=cost.WORK``.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       devices: number of devices; the program runs once on each, as a partition.
       gathers: (computation, name) of the all-gathers that the user's program asks for.

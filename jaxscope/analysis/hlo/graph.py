@@ -29,7 +29,7 @@ class Node(msgspec.Struct, frozen=True):
         first.
       bytes: bytes of the result on one device; None: unknown.
       flops: the flops of one execution on one device; None: unknown.
-      line: the Python line, the user's own if one is known; None: unknown.
+      line: the Python line, if possible the user's; None: unknown.
       sharding: the sharding as XLA writes it; None: the HLO has none.
       operation: JAX's name of the operation: ``jit(step)/dot_general``; None: the HLO has none.
     """

@@ -5,8 +5,7 @@ Most functions get the "tail" of an instruction, the part of its line after ``op
 
     operand, operand), key=value, key={...}, metadata={...}, backend_config={...json...}
 
-The time is linear in the length of the text, also for a malicious text, and there is no recursion. All
-regular expressions have possessive quantifiers (Python 3.11), so that they do not backtrack.
+The time is linear in the length of the text, also for a malicious text, and there is no recursion.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+# The regular expressions have possessive quantifiers (Python 3.11), so that they do not backtrack.
 # A quoted string, with C escapes.
 QUOTED = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _BRACKET = re.compile(rf"{QUOTED}|[()\[\]{{}}]", re.DOTALL)
