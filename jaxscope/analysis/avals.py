@@ -43,8 +43,8 @@ def short_aval(
     weak_type: bool | None = None,
     type_name: str | None = None,
 ) -> str:
-    """Write the abstract value of an argument: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``. It is
-    only the type name (``?`` if unknown) if both shape and dtype are unknown.
+    """Write the abstract value of an argument: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``. The
+    text is only the type name (``?`` if unknown) if both shape and dtype are unknown.
 
     Args:
       shape, dtype: the shape and the dtype; None: unknown.

@@ -188,7 +188,7 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 def _rate(machine: Machine, kind: str) -> float | None:
     """Return the peak rate of one chip, in operations per second, for an element type (``bf16``) or for the
-    types of a mixed product (``bf16 x s8``): the fastest that the machine may use. None: unknown."""
+    types of a mixed product (``bf16 x s8``): the fastest rate that the machine may use. None: unknown."""
     found = []
     for one in kind.split(" x "):
         names = ("tf32" if machine.platform == GPU else "bf16",) if one == "f32" else _RATES.get(one, ())

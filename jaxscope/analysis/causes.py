@@ -336,8 +336,8 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return one cause, for the first pytree node or the first data of a library's wrapper that is unequal in
-    two cache keys; an empty list if there is none."""
+    """Return a list with one cause, for the first pytree node or the first data of a library's wrapper that
+    is unequal in two cache keys; an empty list if there is none."""
     if before.static is after.static:
         return []
     for path in union(before.static, after.static):

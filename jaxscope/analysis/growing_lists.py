@@ -103,8 +103,8 @@ def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tup
 
 def is_limited(source: str | None, name: str) -> bool:
     """Return whether the file limits the length of ``name``, a variable or an attribute of any object: an
-    ``if`` or ``while`` compares its length, and decides whether its items change
-    (``if len(buffer) > 1000: buffer.pop(0)``)."""
+    ``if`` or ``while`` compares the length, and its block changes the items (``if len(buffer) > 1000:
+    buffer.pop(0)``)."""
     found = syntax(source)
     return found is not None and any(
         _compares_length(n.test, name) and any(_changes(m, name) for m in ast.walk(n) if m is not n.test)

@@ -142,8 +142,8 @@ def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _cuts(size: int) -> Iterable[tuple[int, ...]]:
-    """Return the orders of the prime factors of ``size``: 12 -> (2, 2, 3), (2, 3, 2), (3, 2, 2). Return only
-    one order for more than 8 factors, because these have too many orders."""
+    """Return the orders of the prime factors of ``size``: 12 -> (2, 2, 3), (2, 3, 2), (3, 2, 2). For more
+    than 8 factors, return only one order, because there are too many."""
     factors = prime_factors(size)
     if len(set(factors)) == 1 or len(factors) > 8:
         return [tuple(factors)]

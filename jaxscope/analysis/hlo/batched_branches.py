@@ -158,7 +158,7 @@ def _count(
 
 def _stack_around(graph: CallGraph, computation: Computation) -> int | None:
     """Return the ``stack_frame_id`` of the innermost loop, fusion or other call around ``computation`` that
-    has one. Return None if there is none, or if several instructions call a computation on the way."""
+    has an id. Return None if no call has one, or if several instructions call a computation on the way."""
     for _ in range(MAX_CALLS):
         callers = graph.callers.get(computation.name, [])
         if len({call.instruction.name for call in callers}) != 1:
@@ -172,7 +172,8 @@ def _stack_around(graph: CallGraph, computation: Computation) -> int | None:
 
 def _functions(frames: Frames, stack: int | None) -> Iterator[tuple[str, str, int | None]]:
     """Yield (file, function, line) once for each function of the user's code in the Python stack with this
-    ``stack_frame_id``. The line is None unless the function is a lambda. Nothing is yielded for None."""
+    ``stack_frame_id``. The line is None unless the function is a lambda. Nothing is yielded if ``stack`` is
+    None."""
     found = frames.stack(stack) if stack is not None else []
     yield from dict.fromkeys(
         (f.file, f.function, f.line if f.function.endswith("<lambda>") else None)

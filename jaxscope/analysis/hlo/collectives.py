@@ -420,8 +420,8 @@ def _transfer(instruction: Instruction) -> str | None:
 
 
 def _not_of(arguments: Collection[str], c: Collective) -> Collective:
-    """Return ``c``. If it gathers one of ``arguments``, which are known not to be weights, its ``weight`` and
-    ``gathered`` are None."""
+    """Return ``c``, without ``weight`` and ``gathered`` if it gathers one of ``arguments``, which are no
+    weights."""
     if c.weight in arguments or (c.gathered is not None and c.gathered.argument in arguments):
         return msgspec.structs.replace(c, weight=None, gathered=None)
     return c

@@ -43,10 +43,10 @@ MAX_NAMED = 3  # the most custom kernels that are named in a reason
 
 
 def flops(graph: CallGraph, computation: Computation, instruction: Instruction) -> int | None:
-    """Return the flops of one execution of an instruction in ``computation``. For a dot or a convolution
-    these are its own flops. For a fusion or a call they are those of all dots and convolutions inside, each
-    counted once; custom calls inside are not counted. Return None if the flops are unknown, as for each
-    custom call, loop and conditional. Return 0 for all other instructions."""
+    """Return the flops of one execution of an instruction in ``computation``. A fusion or a call has the
+    flops of all dots and convolutions inside, each counted once; custom calls inside are not counted. Return
+    None if the flops are unknown, as for each custom call, loop and conditional. Return 0 for every remaining
+    opcode."""
     opcode = instruction.operation
     if opcode in _PRODUCTS:
         return (

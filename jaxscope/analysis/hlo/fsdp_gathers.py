@@ -228,9 +228,9 @@ class Weights:
         return (calls[0].caller, inputs[at]) if at < len(inputs) else None
 
     def _element(self, computation: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
-        """Return (computation, name) of the value that a get-tuple-element selects; None if unknown. It is
-        known for a tuple in the same computation, and for a member of a loop's state that no iteration
-        changes."""
+        """Return (computation, name) of the value that a get-tuple-element selects; None if unknown. The
+        value is known for a tuple in the same computation, and for a member of a loop's state that no
+        iteration changes."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -264,8 +264,8 @@ class Weights:
         self, computation: Computation, gather: Instruction
     ) -> Iterator[tuple[Computation, str, int, Instruction]]:
         """Yield (computation, other operand, position, product) for each matrix product with the result of
-        ``gather``, perhaps converted. ``position`` is that of the gathered operand, ``computation`` contains
-        the product."""
+        ``gather``, perhaps converted. ``position`` is the number of the gathered operand, ``computation``
+        contains the product."""
         end = self._end_of(gather)
         waiting: list[Place] = [(computation, gather), *([end] if end is not None else [])]
         seen = {(computation.name, gather.name)}
@@ -310,8 +310,8 @@ class Weights:
 
     def _made_of(self, computation: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
         """Yield the instructions that decide whether the value ``name`` differs between devices: the program
-        inputs and the partition and replica ids in it, and collectives along ``axes`` or along unknown
-        axes."""
+        inputs, partition ids and replica ids from which the value is computed, and collectives along ``axes``
+        or along unknown axes."""
         waiting, seen = [(computation, name)], {(computation.name, name)}
         while waiting and len(seen) < MAX_STEPS:
             place, current = waiting.pop()
@@ -350,8 +350,8 @@ class Weights:
         self, computation: Computation, instruction: Instruction
     ) -> list[tuple[Computation, str] | None]:
         """Return (computation, name) of each value that a get-tuple-element may select; None for an unknown
-        value. For the state of a loop these are the initial value and the value after an iteration, for an
-        unknown tuple the tuple."""
+        value. For a member of the tuple that a loop carries, return the initial value and the value after an
+        iteration. For any other tuple with unknown members, return the tuple."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:

@@ -43,7 +43,7 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
       bytes_in, bytes_out: bytes of the fusion's parameters and of its result on one device, without padding;
         None: unknown.
       sources: Python lines from which the fused instructions come, the most frequent first, at most eight. If
-        none is known, the line of the fusion itself, if known.
+        no such line is known, the line of the fusion itself, if known.
       executions: executions in one call of the program, an upper bound in a branch of a conditional; None if
         a trip count is unknown.
     """
@@ -117,9 +117,9 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 
 
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
-    """Return the Python lines of the instructions in a fusion, the most frequent first, at most eight. If
-    none is known, return only the line of the fusion, or an empty list. ``body`` is None if the text is
-    truncated."""
+    """Return the Python lines of the instructions in a fusion, the most frequent first, at most eight. If no
+    line is known, return only the line of the fusion itself, or an empty list. ``body`` is None if the text
+    is truncated."""
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)
     return found if own is None else [own]

@@ -183,7 +183,7 @@ def unquote(text: str) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    """Return the character for a match of ``_ESCAPE``."""
+    """Return the character that an escape sequence, a match of ``_ESCAPE``, stands for."""
     octal, hexadecimal, letter = match.groups()
     if octal:
         return chr(int(octal, 8) & 0xFF)

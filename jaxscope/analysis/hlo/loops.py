@@ -85,8 +85,8 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """A call, during the evaluation of the computation that it calls. The parameters of this computation have
-    the values of the call's operands.
+    """A call whose called computation is evaluated. The parameters of this computation have the values of the
+    call's operands.
 
     Attributes:
       caller: the computation that contains the call.
@@ -273,7 +273,7 @@ class _Reading:
         inside: Inside | None = None,
         depth: int = 0,
     ) -> Value:
-        """Return the value of ``instruction`` in ``computation``, or of one member of it if it is a tuple.
+        """Return the value of ``instruction`` in ``computation``, or of one of its members if it is a tuple.
         Return None if the value is unknown, or if ``instruction`` is None.
 
         Args:

@@ -19,7 +19,7 @@ class Problem(msgspec.Struct, frozen=True):
     """Something in a compiled text that could not be read or analyzed.
 
     Attributes:
-      line: the number of the line, counted from 1; 1 also if it concerns no single line.
+      line: the number of the line, counted from 1; 1 also if the problem concerns no single line.
       text: what is wrong, often with a part of the line.
     """
 

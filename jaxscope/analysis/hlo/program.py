@@ -97,7 +97,7 @@ class Program(msgspec.Struct, frozen=True):
 
     @property
     def wire_bytes_by_axes(self) -> dict[str, int | None]:
-        """Mesh axes as text -> bytes sent in one call; None: only bounds are known."""
+        """Mesh axes as text -> bytes that one device sends in one call; None: only bounds are known."""
         return {axes_text(over): found.exact for over, found in self.wire_by_axes.items()}
 
     @property
@@ -164,8 +164,8 @@ def of_module(
 
     Args:
       module: the parsed text.
-      mesh: (axis, size) in mesh order, to name the axes of collectives. If it is None, the mesh that the text
-        prints is used, if any.
+      mesh: (axis, size) in mesh order, to name the axes of collectives. If ``mesh`` is None, the mesh that
+        the text prints is used, if any.
       whole: positions of arguments that each device has as a whole, although the HLO does not say so.
     """
     header = attributes(module.header)
