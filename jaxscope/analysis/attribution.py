@@ -23,8 +23,8 @@ class Blame(msgspec.Struct, frozen=True):
       frame: the frame; None: all frames are of known libraries, or there are no frames.
       folded: the frames between ``frame`` and the operation, all of installed packages or known libraries,
         innermost first. All frames of the stack if ``frame`` is None.
-      callers: the frames outside ``frame`` that have the same kind of owner (usually the user), innermost
-        first.
+      callers: the frames that called ``frame``, directly or not, and have the same kind of owner (usually the
+        user), innermost first.
     """
 
     frame: Frame | None = None

@@ -22,7 +22,7 @@ _SHORT = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
 
 def short_dtype(dtype: str | None) -> str:
     """Shorten a dtype as JAX does when it prints a jaxpr: ``bfloat16`` -> ``bf16``, ``uint8`` -> ``u8``.
-    Extended types (``key<fry>``) stay as they are; None gives ``?``."""
+    Extended types (``key<fry>``) stay as they are; None, unknown, gives ``?``."""
     if dtype is None:
         return "?"
     if "<" in dtype:
@@ -43,8 +43,8 @@ def short_aval(
     weak_type: bool | None = None,
     type_name: str | None = None,
 ) -> str:
-    """Write the abstract value of an argument: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``. It is
-    only the type name (``?`` if unknown) if both shape and dtype are unknown.
+    """Write the abstract value of an argument: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``. The
+    text is only the type name (``?`` if unknown) if both shape and dtype are unknown.
 
     Args:
       shape, dtype: the shape and the dtype; None: unknown.
@@ -61,6 +61,8 @@ def short_aval(
 
 
 def type_text(name: str | None) -> str:
+    """Return the name of a Python type for messages: ``ArrayImpl`` -> ``jax.Array``. Other names stay; None
+    gives ``?``."""
     return "?" if name is None else TYPE_NAMES.get(name, name)
 
 

@@ -14,9 +14,6 @@ machine may use for it: f32 counts as bf16 on a TPU (JAX's default precision is 
 GPU. A device of a chip with two devices may use all of the chip's links. A bound is None if any part of it is
 unknown. Unknown are, for example, the time of a permute between two TPU slices, and a peak rate that no
 public page states. The flops of custom kernels are not counted.
-
-The ``estimated_cycles`` in a TPU program are not a bound: they are the compiler's estimate of compute and
-memory time, without collectives.
 """
 
 from __future__ import annotations
@@ -48,8 +45,8 @@ Bound = str | tuple[str, ...]  # COMPUTE, MEMORY, or mesh axes
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """Lower bounds on the time of one call of a program on a target (a machine and a number of chips), in
-    seconds. There is one bound for each resource; None: unknown.
+    """Lower bounds on the seconds of one call of a program on a target (a machine and a number of chips), one
+    bound for each resource; None: unknown.
 
     Attributes:
       compute: the time of the floating-point operations.
@@ -57,8 +54,8 @@ class Bounds(msgspec.Struct, frozen=True):
       axes: mesh axes -> time of the collectives along these axes; None: the time is unknown.
       least: the largest of these bounds: one call takes at least this time. None: all are unknown.
       binds: which bound is the largest: ``compute``, ``memory`` or a key of ``axes``; None: all are unknown.
-      quoted: the known bounds above 0 (named as in ``binds``) for whose kind (compute, memory, collectives) a
-        figure of the machine has ``Figure.quoted``.
+      quoted: the known bounds above 0, named as in ``binds``, for which a figure of the machine was found on
+        a page that only quotes the source (``Figure.quoted``).
       uncounted: why ``compute`` is None or leaves out flops; None: it leaves out no flops, or the reason is
         unknown.
     """
@@ -118,6 +115,8 @@ def of_program(
 
 
 def _why(machine: Machine, flops: Mapping[str, int] | None, uncounted: str | None) -> str:
+    """Return why no compute bound is known: ``uncounted`` if given, or a type in ``flops`` has no known peak
+    rate."""
     if flops is None:
         return uncounted or "the program's text was not read"
     if not flops:
@@ -150,6 +149,8 @@ def _axes(
 
 
 def _seconds(loads: Sequence[tuple[branches.Path, interconnect.Load | None]]) -> float | None:
+    """Return the least time of several collectives, in seconds; None if a load is unknown. ``loads`` has
+    (branches of conditionals that contain the collective, its load)."""
     known = [(path, each) for path, each in loads if each is not None]
     if len(known) < len(loads):
         return None
@@ -161,6 +162,8 @@ def _seconds(loads: Sequence[tuple[branches.Path, interconnect.Load | None]]) ->
 
 
 def _is_quoted(machine: Machine, bound: Bound) -> bool:
+    """Return whether a figure of the machine for this bound was found on a page that only quotes the
+    source."""
     figures: list[Figure | None] = [machine.link, machine.network]
     if bound == COMPUTE:
         figures = list(machine.flops.values())
@@ -170,6 +173,8 @@ def _is_quoted(machine: Machine, bound: Bound) -> bool:
 
 
 def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
+    """Return the least time of ``flops`` on one device, in seconds. None: there are none, or a peak rate is
+    unknown."""
     if not flops:
         return None  # a program without matrix products has other arithmetic, which is not counted
     total = 0.0
@@ -183,7 +188,7 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 def _rate(machine: Machine, kind: str) -> float | None:
     """Return the peak rate of one chip, in operations per second, for an element type (``bf16``) or for the
-    types of a mixed product (``bf16 x s8``): the fastest that the machine may use. None: unknown."""
+    types of a mixed product (``bf16 x s8``): the fastest rate that the machine may use. None: unknown."""
     found = []
     for one in kind.split(" x "):
         names = ("tf32" if machine.platform == GPU else "bf16",) if one == "f32" else _RATES.get(one, ())

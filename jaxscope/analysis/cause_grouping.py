@@ -15,7 +15,7 @@ def folded(causes: list[tuple[str, Cause]]) -> list[Cause]:
     as dtype f32 -> bf16. Fewer equal causes stay separate.
 
     A merged cause has the common prefix of the leaves' paths as its path, and the number of leaves as its
-    count.
+    count. Its certainty and detail are those of the first leaf.
 
     Args:
       causes: (path of a leaf, its cause) for each cause.
@@ -44,19 +44,22 @@ def same_change(a: Cause, b: Cause) -> bool:
 
 
 def _unnumbered(c: Cause) -> Cause:
+    """Return ``c`` without the serial numbers in its values."""
     before, after = (_without_number(value) for value in (c.before, c.after))
     return msgspec.structs.replace(c, before=before, after=after)
 
 
 def _without_number(value: Value | None) -> Value | None:
+    """Return ``value`` without its serial number."""
     if isinstance(value, (FunctionObject, StaticValue)):
         return msgspec.structs.replace(value, serial=None)
     return value
 
 
 def _change(c: Cause) -> tuple[Value | None, Value | None]:
-    """Return the values (before, after) of a cause's change, reduced to what merged causes must have in
-    common: the axes that changed for a shape, the dtypes for a dtype."""
+    """Return (before, after) of a cause, without what may differ between leaves with the same change. For a
+    shape, only the axes that changed stay; for a dtype, only the dtype; for committedness, only
+    ``committed``."""
     a, b = c.before, c.after
     if isinstance(a, Commitment) and isinstance(b, Commitment):
         return Commitment(a.committed), Commitment(b.committed)
@@ -70,6 +73,7 @@ def _change(c: Cause) -> tuple[Value | None, Value | None]:
 
 
 def _without_shape(value: ArrayType, kind: str) -> ArrayType:
+    """Return only the dtype of ``value``; for the ``kind`` ``weak_type``, also the weak type."""
     return ArrayType(None, value.dtype, value.weak_type if kind == "weak_type" else None)
 
 

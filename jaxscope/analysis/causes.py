@@ -104,7 +104,8 @@ class Circumstances(msgspec.Struct, frozen=True):
       signature: the function's parameters as text: ``(x, s=2.0)``; None: unknown.
       eager: whether the call is an operation applied outside jit.
       cleared: how often, at least, JAX's caches were cleared between the two calls.
-      full: a bounded cache of JAX that is nearly full (one of ``CACHES``) -> (entries, capacity).
+      full: a bounded cache of JAX that is nearly full (one of ``schema.causes.CACHES``) -> (entries,
+        capacity).
       effects: names of the function's effects; empty unless ``level`` is fast_path.
       other_program: whether both calls are under a transform, but probably need different programs: they are
         under different transforms, or one is the forward and one the backward program.
@@ -209,6 +210,8 @@ def differences(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]
 
 
 def _explains(c: Cause, miss: Circumstances) -> bool:
+    """Return whether the cause ``c`` can explain the miss: its level is that of the miss, or precedes it in
+    ``LEVELS`` (trace, lower, compile, fast_path)."""
     return LEVELS.index(c.level) <= LEVELS.index(miss.level)
 
 
@@ -226,6 +229,8 @@ def _at_the_level(causes: list[Cause], miss: Circumstances) -> list[Cause]:
 
 
 def _whole(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
+    """Return the causes for facts that belong to no single argument: the function object, options of jit,
+    settings of JAX."""
     found: list[Cause] = []
     if before.whole is after.whole:
         return found
@@ -282,20 +287,26 @@ def _context(level: str, name: str, before: str | None, after: str | None) -> Ca
 
 
 def _setting(text: str | None) -> Setting | None:
+    """Convert the recorded text of an option or a setting to a value of a cause."""
     return None if text is None else Setting(text)
 
 
 def _transform(level: str, entry: str, before: str) -> Cause:
+    """Return the cause of a miss of a call that entered JAX in another way (``entry``) than the call before
+    (``before``), such as under grad. If both are equal, the transforms differ."""
     a, b = (Entry(before), Entry(entry)) if entry != before else (None, None)
     return Cause("transform", level, None, a, b, CERTAIN)
 
 
 def _ahead_of_time(level: str, before: str, number: int | None, *, differs: bool) -> Cause:
+    """Return the cause that only one of two calls was compiled ahead of time. ``before`` is how the earlier
+    call entered JAX, ``number`` the number of its compilation. ``differs``: the keys differ, too."""
     entries = (Entry("aot"), Entry("call")) if before == "aot" else (Entry("call"), Entry("aot"))
     return Cause("aot", level, None, *entries, CERTAIN, detail=AheadOfTime(number, differs))
 
 
 def _changed(name: str, before: Facts, after: Facts) -> bool:
+    """Return whether the fact ``name`` of ``Facts.whole`` differs."""
     return before.whole.get(name) != after.whole.get(name)
 
 
@@ -303,6 +314,8 @@ def _changed(name: str, before: Facts, after: Facts) -> bool:
 
 
 def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
+    """Return the causes for static values that differ, one by one. Not included are values that JAX compares
+    as a part of a whole object (``_whole_statics``)."""
     found: list[Cause] = []
     if before.static is after.static:
         return found
@@ -323,8 +336,8 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return one cause, for the first pytree node or the first data of a library's wrapper that is unequal in
-    two cache keys; an empty list if there is none."""
+    """Return a list with one cause, for the first pytree node or the first data of a library's wrapper that
+    is unequal in two cache keys; an empty list if there is none."""
     if before.static is after.static:
         return []
     for path in union(before.static, after.static):
@@ -341,10 +354,13 @@ def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
 
 
 def _same(was: Static | None, now: Static | None) -> bool:
+    """Return whether both values exist, and are equal for JAX."""
     return was is not None and now is not None and same_static(was, now)
 
 
 def _static(path: str, was: Static, now: Static, miss: Circumstances, *, inside: bool) -> Cause:
+    """Return the cause for the static value at ``path``: ``was`` in the earlier call, ``now`` in the call
+    that missed. ``inside``: the value is in a pytree, no argument itself."""
     kind = "tree_static" if inside else "static_value"
     a, b = static_value(was), static_value(now)
     same_text = was.type == now.type and was.repr == now.repr
@@ -392,13 +408,14 @@ def _fold_statics(causes: list[Cause]) -> list[Cause]:
 
 
 def _inside(path: str, facts: Facts) -> bool:
-    """Return whether ``path`` is a pytree among the arguments (``state``) or something inside one
-    (``state.params``), and not an argument that is a single leaf. ``facts`` is the cache key of the call."""
+    """Return whether ``path`` or a part at its beginning is a container among the arguments: ``state`` and
+    ``state.params`` if ``state`` is a dict. ``facts`` is the cache key of the call."""
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
 
 
 def _is_whole(s: Static | None) -> bool:
+    """Return whether ``s`` is an object whose fields are recorded one by one."""
     return s is not None and s.repr == SEE_FIELDS
 
 
@@ -435,6 +452,8 @@ def _leaves(before: Facts, after: Facts, miss: Circumstances) -> list[tuple[str,
 def _leaf(
     path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], miss: Circumstances
 ) -> list[Cause]:
+    """Return the causes for one array leaf: ``old`` in the earlier call, ``new`` in the call that missed.
+    ``fields`` are the names of the facts that differ."""
     aval = [f for f in fields if f in ("shape", "dtype", "weak_type")]
     types = array_type(old), array_type(new)
     if "dtype" in aval and any(m in (x.dtype or "") for x in (old, new) for m in _KEYS):
@@ -471,6 +490,7 @@ def _leaf(
 
 
 def _placement(leaf: LeafFacts) -> Placement | None:
+    """Return the sharding of ``leaf`` as a value of a cause; None: unknown."""
     s = leaf.sharding
     if s is None:
         return None
@@ -478,14 +498,17 @@ def _placement(leaf: LeafFacts) -> Placement | None:
 
 
 def _commitment(leaf: LeafFacts) -> Commitment:
+    """Return the committedness of ``leaf`` as a value of a cause."""
     return Commitment(leaf.committed, leaf.sharding.text if leaf.sharding is not None else None)
 
 
 def _both_python(old: LeafFacts, new: LeafFacts) -> bool:
+    """Return whether both leaves are Python numbers."""
     return {old.type, new.type} <= {"float", "int", "bool", "complex"}
 
 
 def _moved(a: Sharding | None, b: Sharding | None) -> bool:
+    """Return whether two shardings differ in more than the memory kind. True if one is unknown."""
     return a is None or b is None or (a.mesh, a.spec, a.devices) != (b.mesh, b.spec, b.devices)
 
 
@@ -548,10 +571,14 @@ def _unexplained(after: Facts, miss: Circumstances) -> Cause:
 
 
 def _evicted(level: str, full: dict[str, tuple[int, int]]) -> Cause:
+    """Return the probable cause that JAX removed the entry from one of the ``full`` caches
+    (``Circumstances.full``)."""
     caches = FullCaches(tuple((name, *sizes) for name, sizes in sorted(full.items())))
     return Cause("evicted", level, None, None, None, LIKELY, detail=caches)
 
 
 def _unknown(level: str, after: Facts, missing: tuple[str, ...] = ()) -> Cause:
+    """Return the cause of a miss that nothing explains. ``missing`` are the parts of the key that were not
+    recorded."""
     compared = Compared(len(after.leaves), len(after.static), missing)
     return Cause("unknown", level, None, None, None, CERTAIN, detail=compared)

@@ -38,7 +38,7 @@ class Changed(NamedTuple):
 def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> list[Changed]:
     """Return the variables that a function reads from outside and that a loop around a call of the function
     changes: the new value depends on the old value or on another variable that the loop sets, or the variable
-    is that of a ``for``.
+    is the target of a ``for``.
 
     Loops that contain the function's definition are ignored.
 
@@ -73,6 +73,7 @@ def _around(tree: ast.Module, node: _Def | _Loop) -> list[_Scope]:
 
 
 def _has(outer: _Scope | _Loop, node: _Def | _Loop) -> bool:
+    """Return whether ``node`` begins on a line of ``outer``."""
     return outer.lineno <= node.lineno <= (outer.end_lineno or 0)
 
 
@@ -80,6 +81,8 @@ def _has(outer: _Scope | _Loop, node: _Def | _Loop) -> bool:
 
 
 def _attributes(function: _Def, around: list[_Scope], loops: list[_Loop]) -> Iterator[Changed]:
+    """Yield the attributes of ``self`` that the method ``function`` reads and that one of ``loops`` changes.
+    ``around`` has the functions and classes around ``function``, the outermost first."""
     owner = around[-1] if around else None
     if not isinstance(owner, ast.ClassDef) or not function.args.args:
         return
@@ -146,6 +149,7 @@ def _owner(target: ast.expr) -> str | None:
 
 
 def _method(call: ast.Call) -> str | None:
+    """Return ``decay`` for ``model.decay()``; None for a call without a dot."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else None
 
 
@@ -164,6 +168,8 @@ def _of_self(method: _Def, context: type[ast.expr_context]) -> Iterator[ast.Attr
 def _variables(
     tree: ast.Module, source: str, function: _Def, around: list[_Scope], loops: list[_Loop]
 ) -> Iterator[Changed]:
+    """Yield the variables of functions around ``function`` and of the module that ``function`` reads and that
+    one of ``loops`` changes. ``around`` has the functions and classes around ``function``."""
     free, of_module = _outside(source, function)
     read: dict[str, int] = {}
     for n in ast.walk(function):
@@ -181,8 +187,8 @@ def _variables(
 
 
 def _outside(source: str, function: _Def) -> tuple[set[str], set[str]]:
-    """Return the variables that ``function`` reads from outside: (variables of functions around it, global
-    names)."""
+    """Return the variables that ``function`` reads from outside: (variables of functions around ``function``,
+    global names and builtins)."""
     free, of_module = set[str](), set[str]()
     waiting = [(symtable.symtable(source, "source", "exec"), False)]
     while waiting:
@@ -215,6 +221,7 @@ def _assignments(block: ast.AST, varying: set[str]) -> Iterator[ast.expr]:
 
 
 def _targets(target: ast.expr) -> Iterator[ast.expr]:
+    """Yield the single targets of an assignment: ``a`` and ``b`` for ``a, *b``."""
     if isinstance(target, (ast.Tuple, ast.List)):
         for element in target.elts:
             yield from _targets(element)
@@ -225,9 +232,11 @@ def _targets(target: ast.expr) -> Iterator[ast.expr]:
 
 
 def _names_set(loop: _Loop) -> set[str]:
+    """Return the variables that ``loop`` sets, except in functions that it defines."""
     stored = (n for n in own_nodes(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
     return {n.id for n in stored}
 
 
 def _names(nodes: Collection[ast.AST]) -> set[str]:
+    """Return all names that occur in ``nodes``."""
     return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}

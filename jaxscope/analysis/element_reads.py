@@ -35,8 +35,8 @@ def variable(
     source: str | None, line: int, text: str | None, called: Call | None, kind: str | None = None
 ) -> str | None:
     """Return the variable (``grid``, ``self.grid``) whose elements the expression ``text`` on ``line`` reads
-    one at a time in a loop. Return None if it reads something else, if an iteration of the loop changes the
-    variable, or if the source does not show it.
+    one at a time in a loop. Return None if the expression reads something else, if an iteration of the loop
+    changes the variable, or if the source does not decide.
 
     Args:
       source: the text of the file; None: unknown.
@@ -70,7 +70,8 @@ def variable(
 
 def only_iterates(source: str | None, line: int) -> bool:
     """Return whether ``line`` only goes through an array: it is the first line of ``for x in xs``, or unpacks
-    a variable (``x, y = row``). Return False if the source is unknown."""
+    a variable (``x, y = row``). A loop over a call counts only if ``enumerate``, ``zip`` or ``reversed`` is
+    called. Return False if the source is unknown."""
     found = syntax(source)
     for n in ast.walk(found.tree) if found is not None else ():
         if getattr(n, "lineno", None) != line:
@@ -85,7 +86,8 @@ def only_iterates(source: str | None, line: int) -> bool:
 
 def is_array(source: str | None, line: int, name: str) -> bool:
     """Return whether ``source`` shows that the variable ``name``, read on ``line``, is no generator: it has
-    an index somewhere, or only results of JAX, of NumPy or of arithmetic are assigned to it."""
+    an index somewhere, or only results of JAX, of NumPy or of arithmetic, lists and tuples are assigned to
+    it."""
     found = syntax(source)
     if found is None:
         return False
@@ -147,6 +149,7 @@ def _names(function: ast.AST | None) -> set[str]:
 
 
 def _parsed(text: str | None) -> ast.expr | None:
+    """Parse ``text`` as an expression; None if it is none."""
     try:
         return ast.parse((text or "").strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -205,7 +208,8 @@ def _sources(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def _element_of(node: ast.expr, loops: list[ast.AST]) -> str | None:
     """Return the variable of which ``node`` reads one element in each iteration of one of ``loops``: ``grid``
-    for ``grid[i]`` in ``for i in range(n)``. Return None if there is none, or the loop changes it."""
+    for ``grid[i]`` in ``for i in range(n)``. Return None if there is no such variable, or if the loop changes
+    the variable."""
     for loop in loops:
         node = _unpacked(node, loop)
         for target, over in _sources(loop):
@@ -245,7 +249,7 @@ def _indices(node: ast.expr) -> list[ast.expr]:
 
 def _iterated(target: ast.expr, over: ast.expr, name: str) -> ast.expr | None:
     """Return the expression whose elements the loop ``for target in over`` assigns to ``name``: ``ys`` for
-    ``y`` in ``for x, y in zip(xs, ys)``. Return None if there is none."""
+    ``y`` in ``for x, y in zip(xs, ys)``. Return None if there is no such expression."""
     if not isinstance(over, ast.Call):
         return over if isinstance(target, ast.Name) else None
     called = last_name(over.func)
@@ -284,9 +288,9 @@ def _unchanged(node: ast.expr, loop: ast.AST) -> bool:
 
 
 def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -> str | None:
-    """Return the variable whose element is the argument ``parameter`` in the call of ``function`` on
-    ``line``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or if it passes something
-    else or passes ``parameter`` by name."""
+    """Return the variable whose element the call of ``function`` on ``line`` of ``source`` passes by position
+    as ``parameter``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or if it passes
+    something else."""
     found = syntax(source)
     if found is None or not isinstance(function, FUNCTION):
         return None

@@ -44,9 +44,9 @@ class Results:
 
     @functools.cached_property
     def subtrees(self) -> dict[str, dict[str, Result]]:
-        """Return the subtrees of the result, those with the fewest steps in their path first: path of the
-        subtree, of at most three steps -> (path of a leaf below the subtree -> leaf). The first one is the
-        whole result, with the path ``""``."""
+        """Return the subtrees of the result: path of the subtree -> (rest of the path of each leaf in it ->
+        leaf). A path has at most three steps. The subtrees with the shortest paths are first, beginning with
+        ``""``, the whole result."""
         return _subtrees(self.leaves)
 
     @functools.cached_property
@@ -125,6 +125,7 @@ def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
 
 
 def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
+    """Return the value of ``Results.subtrees``."""
     found: dict[str, dict[str, Result]] = {}
     for result in results:
         steps = tokens(result.leaf.path)
@@ -135,8 +136,8 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
     """Return whether a subtree of the result may be an argument of the next call. All shapes must be equal. A
-    single leaf must have the same dtype; of several, more than half must stay integer or bool, or stay
-    neither.
+    single leaf must have the same dtype. Of several leaves, more than half must be integer or bool in both
+    calls, or in neither.
 
     Args:
       leaves: the argument's leaves in this call, by path below the argument.
@@ -152,6 +153,7 @@ def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
 
 
 def _whole(dtype: str | None) -> bool:
+    """Return whether a dtype is integer or bool."""
     return (dtype or "").startswith(("int", "uint", "bool"))
 
 

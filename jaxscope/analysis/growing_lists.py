@@ -17,8 +17,8 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
     and contains one of the lines ``calls``. Return None if there is no such loop, or if something may remove
     items.
 
-    The list must begin as ``[]`` outside of all loops. All other uses in its function must be reads,
-    ``append`` or ``extend``.
+    The list must begin as ``[]`` outside of all loops. All other uses in the same function or module must be
+    reads, ``append`` or ``extend``.
     """
     found = syntax(source)
     for scope in (
@@ -48,8 +48,8 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
 
 
 def extends_itself(source: str | None, path: str | None) -> bool:
-    """Return whether the source computes a new value of the variable ``path`` from its old one, as in
-    ``x = jnp.append(x, value)``. True if the source is unknown."""
+    """Return whether the source computes a new value of the variable ``path`` from its old one, as in ``x =
+    jnp.append(x, value)``. True if the source or ``path`` is unknown."""
     found = syntax(source)
     if found is None or path is None:
         return True
@@ -103,8 +103,8 @@ def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tup
 
 def is_limited(source: str | None, name: str) -> bool:
     """Return whether the file limits the length of ``name``, a variable or an attribute of any object: an
-    ``if`` or ``while`` compares its length, and decides whether its items change
-    (``if len(buffer) > 1000: buffer.pop(0)``)."""
+    ``if`` or ``while`` compares the length, and its block changes the items (``if len(buffer) > 1000:
+    buffer.pop(0)``)."""
     found = syntax(source)
     return found is not None and any(
         _compares_length(n.test, name) and any(_changes(m, name) for m in ast.walk(n) if m is not n.test)
@@ -114,6 +114,7 @@ def is_limited(source: str | None, name: str) -> bool:
 
 
 def _compares_length(test: ast.expr, name: str) -> bool:
+    """Return whether the condition ``test`` compares ``len(name)`` or ``len(x.name)``."""
     return any(
         isinstance(side, ast.Call) and last_name(side.func) == "len" and last_name(side.args[0]) == name
         for compare in ast.walk(test)
@@ -124,6 +125,8 @@ def _compares_length(test: ast.expr, name: str) -> bool:
 
 
 def _changes(node: ast.AST, name: str) -> bool:
+    """Return whether ``node`` calls a method of ``name`` or ``x.name``, sets or deletes an item, or assigns
+    to it."""
     if isinstance(node, ast.Call):
         method = node.func
         return isinstance(method, ast.Attribute) and last_name(method.value) == name
@@ -133,6 +136,7 @@ def _changes(node: ast.AST, name: str) -> bool:
 
 
 def _is(node: ast.expr, name: str) -> bool:
+    """Return whether ``node`` is the variable ``name``."""
     return isinstance(node, ast.Name) and node.id == name
 
 
@@ -167,9 +171,9 @@ _JOINS = {"append": "concatenate", "concatenate": "concatenate", "vstack": "vsta
 
 
 def only_joined(source: str | None, line: int) -> Joined | None:
-    """Return the statement at ``line`` if it makes an array longer, so that a list can collect the
-    values: the array is empty at first, and nothing else in the loops around it, and no other function, uses
-    it. Return None if the line has no such statement."""
+    """Return the statement at ``line`` if it makes an array longer and a list could collect the values
+    instead: the array is empty at first, nothing else in the loops around the statement uses the array, and
+    no other function does. Return None for any other line."""
     found = syntax(source)
     loops = (
         [n for n in found.blocks if isinstance(n, (ast.For, ast.While)) and spans(n, line)] if found else []
@@ -199,6 +203,7 @@ def only_joined(source: str | None, line: int) -> Joined | None:
 
 
 def _uses(node: ast.AST, name: str) -> int:
+    """Count how often the variable ``name`` occurs in ``node``."""
     return sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
 
 
@@ -215,6 +220,8 @@ def _begins_empty(file_syntax: Syntax, name: str) -> bool:
 
 
 def _is_empty(call: ast.Call) -> bool:
+    """Return whether the first argument of a call is ``[]``, ``0`` or a tuple that begins with one of
+    these."""
     first = call.args[0] if call.args else None
     if isinstance(first, ast.Tuple):
         first = first.elts[0] if first.elts else None

@@ -147,8 +147,8 @@ def _evaluates_with_statistics(file_syntax: Syntax) -> bool:
 
 def _statistics(statement: ast.Assign) -> str | None:
     """Return the variable that gets the new batch statistics, if ``statement`` assigns the two results of a
-    call with ``mutable=["batch_stats"]``. Return None for other statements, and if its name begins with an
-    underscore."""
+    call with ``mutable=["batch_stats"]``. Return None for other statements, and if the name of the variable
+    begins with an underscore."""
     target, call = statement.targets[0], statement.value
     if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or not isinstance(call, ast.Call):
         return None
@@ -173,6 +173,7 @@ def _statements(file_syntax: Syntax) -> Iterator[tuple[str, ast.Expr]]:
 
 
 def _on_purpose(block: ast.AST) -> bool:
+    """Return whether the statements in ``block`` may ignore results on purpose (see ``_statements``)."""
     if isinstance(block, ast.Try):
         return len(block.body) == 1
     if isinstance(block, (ast.For, ast.While)):

@@ -88,6 +88,7 @@ class _Statement:
         self.first = self.last = 0
 
     def ignores(self) -> Iterator[Ignore]:
+        """Yield the ``# jaxscope: ignore`` comments of the statement."""
         for line, text in self.comments:
             codes = _codes(text)
             if codes is _NONE:
@@ -102,6 +103,8 @@ class _Statement:
 
 
 def _statements(source: str) -> Iterator[_Statement]:
+    """Yield the statements of ``source`` in order, and at the end the comments behind the last one.
+    Decorators and their ``def`` line are one statement."""
     current, begin, decorator = _Statement(), 0, False
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:

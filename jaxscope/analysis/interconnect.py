@@ -75,6 +75,7 @@ class Load(msgspec.Struct, frozen=True):
     network: float = 0.0
 
     def times(self, executions: int) -> Load:
+        """Return the load of this many executions, one after another."""
         return Load(executions * self.edge, executions * self.links, executions * self.network)
 
     @property
@@ -205,6 +206,14 @@ def load(
 def _over_network(
     machine: Machine, kind: str, over: Reach, once: float, twice: bool, all_devices: bool
 ) -> Load | None:
+    """Return the least time of one collective of several slices or hosts; None: unknown.
+
+    Args:
+      kind: the kind of the collective.
+      over: how its groups are spread over slices or hosts.
+      once: the bytes that one device sends; for an all-reduce only one half.
+      twice: whether an all-reduce sends ``once`` twice, because no switch reduces.
+    """
     if machine.network is None or not all_devices:
         return None
     rate = machine.network.value / machine.devices_per_chip

@@ -10,7 +10,6 @@ The inputs are the parameters of ENTRY, the outputs are its root; without ENTRY,
 An entry of ``input_output_alias`` is ``path of the output: (number of the input, path inside the input,
 kind)``. A path is the position in a tuple, or in a tuple of tuples; ``{}`` is the whole value.
 ``buffer_donor`` has the donated inputs that were not assigned to an output when the program was lowered.
-``entry_computation_layout`` has the shapes of inputs and outputs.
 """
 
 from __future__ import annotations
@@ -54,7 +53,8 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
       aliased: the paths of the outputs that reuse the memory of this input.
       donor: whether the input is listed as a donated buffer that any output may use.
       matches: number of outputs that could reuse this input's memory: they have the same element type and
-        dimensions, and reuse no other input's memory. 0 if an output already reuses this input.
+        dimensions, and reuse no other input's memory. An output may count for several inputs. 0 if an output
+        already reuses this input.
     """
 
     number: int
@@ -93,6 +93,8 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 def read(module: Module) -> Memory:
+    """Return the inputs and outputs of the compiled program ``module``, and which outputs reuse the memory of
+    inputs. An input whose number cannot be read is left out."""
     header = attributes(module.header)
     aliases = [
         Alias(_path(out), int(place), kind or "may-alias")
@@ -150,16 +152,25 @@ def _outputs(module: Module, header: dict[str, str]) -> list[str]:
 
 
 def _result(module: Module, header: dict[str, str]) -> str:
+    """Return the shape of the program's result as text: the shape of ENTRY's root, else the part of
+    ``entry_computation_layout`` behind ``->``; empty if the text has neither. ``header`` is attribute of the
+    ``HloModule`` line -> text."""
     root = module.entry.root if module.entry else None
     return root.shape if root else header.get("entry_computation_layout", "").strip("{}").rpartition("->")[2]
 
 
 def _kind(text: str) -> object:
+    """Return (element type, dimensions) of an array whose shape is ``text``. For another shape, return
+    ``text``. An output can reuse the memory of an input only if this function returns the same for both
+    shapes."""
     shape = shapes.parse(text)
     return (shape.dtype, shape.dims) if isinstance(shape, shapes.Array) else text
 
 
 def _alias_bytes(aliases: list[Alias], outputs: list[str], header: dict[str, str]) -> int | None:
+    """Return the sum of the bytes of the outputs that ``aliases`` names, with padding. For an output inside a
+    nested tuple, the whole member of the outer tuple counts. Return None if a size is unknown, or if the text
+    has no ``HloModule`` line, so that ``header`` is empty."""
     if not header:
         return None
     sizes = []
@@ -172,8 +183,10 @@ def _alias_bytes(aliases: list[Alias], outputs: list[str], header: dict[str, str
 
 
 def _device_bytes(text: str) -> int | None:
+    """Return the bytes of the shape ``text`` in a device's memory, with padding; None if unknown."""
     return shapes.device_bytes(shapes.parse(text))
 
 
 def _path(text: str) -> list[int]:
+    """Parse the path of an output: ``1, 0`` -> ``[1, 0]``, empty text -> ``[]``."""
     return [int(p) for p in text.replace(" ", "").split(",") if p and len(p) < 10]

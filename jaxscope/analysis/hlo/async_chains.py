@@ -44,14 +44,14 @@ class Chains:
                 self._parts.setdefault((_number(collective), role), []).append((body, collective))
 
     def continues(self, body: Computation, collective: Instruction) -> bool:
-        """Return whether ``collective`` is a copy that is not to be counted: it is in a fusion of a chain,
-        and another fusion of the chain starts the collective."""
+        """Return whether ``collective`` must not be counted, because it is a copy: another fusion of its
+        chain starts the collective."""
         role = self._roles.get((body.name, collective.name))
         return role in (MIDDLE, DONE) and (_number(collective), START) in self._parts
 
     def start_of(self, body: Computation, collective: Instruction) -> Place | None:
-        """Return (computation, instruction) of the fusion around ``collective`` if this fusion starts a
-        chain. Return None if it does not."""
+        """Return the ``fusion`` instruction that contains ``collective``, if this fusion starts a chain:
+        (computation that contains the fusion, fusion). Return None if it starts none."""
         return self._fusion(body) if self._roles.get((body.name, collective.name)) == START else None
 
     def computes(self, collective: Instruction) -> bool:
@@ -60,14 +60,17 @@ class Chains:
         return (_number(collective), MIDDLE) in self._parts
 
     def end_of(self, collective: Instruction) -> Place | None:
-        """Return (computation, instruction) of the fusion that ends ``collective``. Return None if the text
-        does not number the fusions of the chain, or has no such fusion."""
+        """Return the ``fusion`` instruction that ends the chain of ``collective``: (computation that contains
+        the fusion, fusion). Return None if the text does not number the fusions of the chain, or has no such
+        fusion."""
         number = _number(collective)
         parts = self._parts.get((number, DONE), ()) if number is not None else ()
         places = [self._fusion(body) for body, _ in parts]
         return places[0] if places else None
 
     def _fusion(self, body: Computation) -> Place | None:
+        """Return (computation, instruction) of the first instruction that calls ``body``, the computation of
+        a fusion. Return None if no instruction calls ``body``."""
         calls = self._graph.callers.get(body.name, ())
         return (calls[0].caller, calls[0].instruction) if calls else None
 
@@ -84,6 +87,8 @@ def _role(body: Computation, collective: Instruction) -> str | None:
 
 
 def _number(collective: Instruction) -> str | None:
+    """Return the number of the collective's chain, ``"3"`` for ``frontend_attributes={chain_id="3"}``. Return
+    None if the text has none."""
     if "chain_id=" not in collective.tail:
         return None
     value = attribute(collective.tail, "frontend_attributes")

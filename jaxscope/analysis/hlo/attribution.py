@@ -1,8 +1,8 @@
 """Find the line of the user's code for an instruction: from its own metadata, else from related instructions.
 
-Instructions that the compiler creates have no line of their own. A fusion then gets the line of the
-instructions in it. An instruction in a reducer or in a fusion gets the line of the instruction that calls the
-computation. A collective gets the line of an operand, else of an instruction that reads its result.
+Instructions that the compiler creates have no line of their own. A fusion then gets the most frequent line of
+the instructions in it. An instruction in a reducer or in a fusion gets the line of the instruction that calls
+the computation. A collective gets the line of an operand, else of an instruction that reads its result.
 """
 
 from __future__ import annotations
@@ -51,14 +51,16 @@ def _frame_ids(computation: Computation) -> list[int]:
 
 
 def op_name(instruction: Instruction) -> str | None:
+    """Return JAX's name of the operation from which an instruction comes: ``jit(f)/dot_general``. Return None
+    if the metadata has none."""
     body = metadata(instruction.tail)
     return fields(body).get("op_name") or None if body else None
 
 
 class Attribution:
     """Find Python lines for the instructions of one module: the innermost line of the user's code, or the
-    innermost of all if all are in libraries. In the methods, ``computation`` is the computation that contains
-    ``instruction``."""
+    innermost line if all lines are in libraries. In the methods, ``computation`` is the computation that
+    contains ``instruction``."""
 
     def __init__(self, module: Module, graph: CallGraph) -> None:
         self._frames = module.frames
@@ -70,8 +72,8 @@ class Attribution:
         self._above: dict[str, Frame | None] = {}  # computation -> the line of the instruction that calls it
 
     def own(self, instruction: Instruction) -> Frame | None:
-        """Return the line of the user's code in the instruction's own metadata, or the innermost line if all
-        are in libraries. Return None if the metadata has no line."""
+        """Return the Python line in the instruction's own metadata: the innermost line of the user's code, or
+        the innermost line if all lines are in libraries. Return None if the metadata has no line."""
         frame = frame_id(instruction)
         if frame is not None:
             return self._frames.blamed(frame)
@@ -80,7 +82,7 @@ class Attribution:
     def line(self, computation: Computation, instruction: Instruction) -> Frame | None:
         """Return the Python line for an instruction in ``computation``, or None if no line is found. An
         instruction without a line in its metadata gets the most frequent line in the computations that it
-        calls, else the line of the instruction that calls ``computation``."""
+        calls, else the line of the instruction that calls ``computation``, found in the same way."""
         found = self._here(computation, instruction)
         if found is not None:
             return found
@@ -139,8 +141,8 @@ class Attribution:
         return guess, guess is not None
 
     def at(self, file: str, line: int) -> list[tuple[str, str]]:
-        """Return (computation name, instruction name) of all instructions for which ``own`` returns this
-        line."""
+        """Return (computation name, instruction name) of all instructions for which ``own`` returns the line
+        ``line`` of ``file``."""
         return [
             (computation.name, instruction.name)
             for computation in self._module.computations.values()
@@ -149,9 +151,10 @@ class Attribution:
         ]
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
-        """Return the Python lines of the instructions in the computations, and in the computations that these
-        call, each line once, the most frequent first. Only lines from the module's tables of Python frames
-        are found. Deep nesting (MAX_NESTING) and very many lines (MAX_LINES) are not read completely."""
+        """Return the Python lines of the instructions in the computations, and in all computations called
+        from there, each line once, the most frequent first. Only lines from the module's tables of Python
+        frames are found. Deep nesting (MAX_NESTING) and very many lines (MAX_LINES) are not read
+        completely."""
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
             return self._sources[found[0].name]
@@ -188,9 +191,12 @@ class Attribution:
         return counts
 
     def _callees(self, computation: Computation, instruction: Instruction) -> list[Computation]:
+        """Return the computations that ``instruction`` calls."""
         return [c.callee for c in self._graph.of(computation, instruction)]
 
     def _caller(self, computation: Computation) -> tuple[Computation, Instruction] | None:
+        """Return (computation, instruction) of the first instruction that calls ``computation``, or else that
+        names it in ``to_apply=``, as a reduction does. Return None if there is none."""
         calls = self._graph.callers.get(computation.name)
         if calls:
             return calls[0].caller, calls[0].instruction
@@ -205,6 +211,8 @@ class Attribution:
 
     @staticmethod
     def _read_by(computation: Computation, instruction: Instruction) -> list[Instruction]:
+        """Return the operands of ``instruction``, at most _NEIGHBOURS (40); none for a parameter or
+        constant."""
         if instruction.opcode in ("parameter", "constant"):
             return []
         found = (computation.find(name) for name in operands(instruction.tail)[:_NEIGHBOURS])
@@ -212,6 +220,7 @@ class Attribution:
 
     @staticmethod
     def _readers_of(computation: Computation, instruction: Instruction) -> list[Instruction]:
+        """Return the instructions that have ``instruction`` as an operand, at most _NEIGHBOURS (40)."""
         return list(computation.readers(instruction.name)[:_NEIGHBOURS])
 
 

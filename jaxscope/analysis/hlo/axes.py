@@ -4,8 +4,8 @@ A collective may run along a whole axis, written ``data``, or along a part of on
 find parts, the size of an axis is split into prime factors, the slowest-varying first: 8 = 2 x 2 x 2. In
 ``data:(2)4`` the part has the size 4, and the factors before it have the product 2 (Shardy's notation:
 pre-size and size). The result contains only the factors along which the members of a group differ.
-Neighboring factors are joined to one part. An axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2. Of these, the
-one whose parts have the smallest product is used.
+Neighboring factors are joined to one part. An axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2. The split
+whose parts have the smallest product is used.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ MAX_CUTS = 720
 
 
 def text(over: Axes) -> str:
-    """Return the axes ``over`` joined with a comma, as in the JSON report; ``?`` if they are unknown."""
+    """Return the axes ``over`` joined with a comma, as in the JSON report: ``("data", "model:(2)4")`` ->
+    ``data,model:(2)4``; ``?`` if they are unknown."""
     return "?" if over is None else ",".join(over)
 
 
 def names(over: Iterable[str] | None) -> set[str]:
-    """Return the names of the axes of the mesh that ``over`` contains, also those of which it contains only a
-    part: ``{"data"}`` for ``("data:(2)4",)``. The set is empty for None, unknown axes."""
+    """Return the names of the mesh axes in ``over``, without the sizes of parts: ``("data:(2)4",)`` ->
+    ``{"data"}``. The set is empty for None, unknown axes."""
     return {axis.partition(":")[0] for axis in over or ()}
 
 
 def prime_factors(number: int) -> list[int]:
+    """Return the prime factors of ``number`` in ascending order: 12 -> ``[2, 2, 3]``, 1 -> ``[]``."""
     found, factor = [], 2
     while factor * factor <= number:
         while number % factor == 0:
@@ -48,8 +50,8 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     """Return the mesh axes, or parts of axes, along which the device groups of a collective run, in mesh
     order: ``data``, ``model:(2)4``. The list is empty if every group has one member.
 
-    Return None if a member is outside of the mesh, or if a group does not consist of all devices along some
-    axes or parts (``axis_index_groups``).
+    Return None if a member is outside of the mesh, or if a group has only some of the devices along its axes
+    or parts (``axis_index_groups``).
 
     Args:
       groups: for each group, the positions of its members in the mesh.
@@ -70,7 +72,8 @@ def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     """Return the names of the mesh axes along which members of one group have different coordinates, in at
     least one of a collective's groups. Return None if a member is outside of the mesh.
 
-    This includes groups with only a part of the devices along these axes (``axis_index_groups``).
+    Unlike for ``of_groups``, a group may have only some of the devices along these axes
+    (``axis_index_groups``).
 
     Args:
       groups: for each group, the positions of its members in the mesh.
@@ -80,6 +83,7 @@ def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 
 def _from_first(groups: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
+    """Yield the pairs (first member, other member) of each group."""
     return ((group[0], other) for group in groups for other in group[1:])
 
 
@@ -100,8 +104,8 @@ def _differing(
     pairs: Iterable[tuple[int, int]], mesh: Mesh
 ) -> list[tuple[str, int, set[tuple[int, int]]]] | None:
     """Return (axis, size, coordinates) for each mesh axis along which the devices of a pair have different
-    coordinates. ``coordinates`` is the set of these pairs of coordinates. None if a position is outside of
-    the mesh.
+    coordinates. ``coordinates`` has the pairs (coordinate of one device, different coordinate of the other
+    device). Return None if a position is outside of the mesh.
 
     Args:
       pairs: two devices each, as positions in the mesh.
@@ -138,8 +142,8 @@ def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _cuts(size: int) -> Iterable[tuple[int, ...]]:
-    """Return the orders of the prime factors of ``size``: 12 -> (2, 2, 3), (2, 3, 2), (3, 2, 2). Return only
-    one order for more than 8 factors, because these have too many orders."""
+    """Return the orders of the prime factors of ``size``: 12 -> (2, 2, 3), (2, 3, 2), (3, 2, 2). For more
+    than 8 factors, return only one order, because there are too many."""
     factors = prime_factors(size)
     if len(set(factors)) == 1 or len(factors) > 8:
         return [tuple(factors)]

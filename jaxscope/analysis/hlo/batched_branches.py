@@ -45,7 +45,8 @@ class FunctionWork(msgspec.Struct, frozen=True):
     Attributes:
       file: the file of the function.
       function: the function's qualified name: ``step.<locals>.<lambda>``.
-      line: the line of a lambda, because one scope can have several; None if the function has a name.
+      line: for a lambda, the line in it, because one scope can have several lambdas; None for a function with
+        a name.
       operations: for a matrix product its flops, for a reduction the elements that it reads, for a sort of n
         numbers about 20 n log2(n), for any other operation the elements of its result. All branches of a
         conditional count. A loop with an unknown trip count is counted for one iteration.
@@ -110,6 +111,7 @@ def find(
 
 
 def _is_under_vmap(name: str | None) -> bool:
+    """Return whether the operation ``name`` is a ``select_n`` under ``vmap``: ``jit(f)/vmap(g)/select_n``."""
     outer, _, last = (name or "").rpartition("/")
     return last == "select_n" and "vmap(" in outer
 
@@ -117,6 +119,12 @@ def _is_under_vmap(name: str | None) -> bool:
 def _count(
     module: Module, graph: CallGraph, executions: Mapping[str, int | None], lines: list[Frame]
 ) -> BatchedBranches:
+    """Count the operations of the program and of the user's functions in it.
+
+    Args:
+      executions: name of a computation -> how often it runs in one call; None: unknown.
+      lines: the lines of the selections, which are passed on to the result.
+    """
     by_stack: dict[
         int | None, list[int]
     ] = {}  # stack_frame_id -> [operations, instructions in unknown loops]
@@ -150,7 +158,7 @@ def _count(
 
 def _stack_around(graph: CallGraph, computation: Computation) -> int | None:
     """Return the ``stack_frame_id`` of the innermost loop, fusion or other call around ``computation`` that
-    has one. Return None if there is none, or if several instructions call a computation on the way."""
+    has an id. Return None if no call has one, or if several instructions call a computation on the way."""
     for _ in range(MAX_CALLS):
         callers = graph.callers.get(computation.name, [])
         if len({call.instruction.name for call in callers}) != 1:
@@ -164,7 +172,8 @@ def _stack_around(graph: CallGraph, computation: Computation) -> int | None:
 
 def _functions(frames: Frames, stack: int | None) -> Iterator[tuple[str, str, int | None]]:
     """Yield (file, function, line) once for each function of the user's code in the Python stack with this
-    ``stack_frame_id``. The line is None unless the function is a lambda. Nothing is yielded for None."""
+    ``stack_frame_id``. The line is None unless the function is a lambda. Nothing is yielded if ``stack`` is
+    None."""
     found = frames.stack(stack) if stack is not None else []
     yield from dict.fromkeys(
         (f.file, f.function, f.line if f.function.endswith("<lambda>") else None)

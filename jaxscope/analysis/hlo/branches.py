@@ -36,12 +36,13 @@ N = TypeVar("N", int, float)
 
 
 def paths(graph: CallGraph) -> dict[str, Path]:
-    """Return for each computation in ``graph.in_call_order`` the branches of conditionals that contain it:
-    computation name -> (outermost branch, ..., innermost branch). ``()``: it is in no branch.
+    """Return the branches of conditionals that contain each computation: computation name -> (outermost
+    branch, ..., innermost branch), ``()`` if no branch contains it. Only the computations in
+    ``graph.in_call_order`` are in the result.
 
-    If it is called from several places, the branches are those that all places have in common. If some place
-    is in a further branch, or the nesting is too deep, a ``Branch`` of an invented conditional with two
-    branches is added at the end, because the computation may or may not run.
+    For a computation that is called from several places, only the branches that all places have in common
+    count. If a place is in further branches, or the nesting is too deep, the computation may or may not run.
+    Then a ``Branch`` of an invented conditional with two branches is added at the end.
     """
     found: dict[str, Path] = {}
     for name in graph.in_call_order:
@@ -65,6 +66,7 @@ def paths(graph: CallGraph) -> dict[str, Path]:
 
 
 def _common(several: Sequence[Path]) -> Path:
+    """Return the longest path with which all paths in ``several`` begin."""
     shortest = min(several, key=len, default=())
     for place, branch in enumerate(shortest):
         if any(path[place] != branch for path in several):
@@ -85,6 +87,9 @@ def largest(rows: Iterable[tuple[Path, N]]) -> N:
 
 
 def _total(rows: Sequence[tuple[Path, N]], pick: Callable[[Iterable[N]], N], depth: int) -> N:
+    """Return the sum of the values in ``rows``, counting one branch of each conditional. ``pick`` (``min`` or
+    ``max``) chooses among the sums of the branches; a branch without values has the sum 0. All paths in
+    ``rows`` begin with the same ``depth`` branches, which are already chosen."""
     total: N = 0
     inside: dict[str, dict[int, list[tuple[Path, N]]]] = {}
     branches: dict[str, int] = {}
@@ -111,6 +116,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
     @property
     def exact(self) -> int | None:
+        """The sum if it is known exactly, else None."""
         return self.least if self.least == self.most else None
 
 

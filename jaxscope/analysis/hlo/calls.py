@@ -106,6 +106,8 @@ class CallGraph:
         self.circular = self.reachable.difference(self.in_call_order) if module.entry is not None else set()
 
     def _add(self, caller: Computation, instruction: Instruction, keys: tuple[str, ...]) -> None:
+        """Store the calls that ``instruction`` in ``caller`` makes with the attributes ``keys``. Names of
+        computations that the text does not have are ignored."""
         tail = instruction.tail
         found = _FUSION.match(tail, tail.find(")")) if instruction.opcode in FUSIONS else None
         for key in keys:
@@ -137,6 +139,7 @@ class CallGraph:
         return self._by_instruction.get((caller.name, instruction.name), [])
 
     def _reach(self) -> set[str]:
+        """Return the value of the attribute ``reachable``."""
         entry = self.module.entry
         if entry is None:
             return set(self.module.computations)
@@ -149,6 +152,7 @@ class CallGraph:
         return seen
 
     def _inside_fusions(self) -> set[str]:
+        """Return the value of the attribute ``fused``."""
         seen: set[str] = set()
         waiting = [
             call.callee.name
@@ -164,6 +168,7 @@ class CallGraph:
         return seen
 
     def _callers_first(self) -> list[str]:
+        """Return the value of the attribute ``in_call_order``."""
         entry = self.module.entry
         if entry is None:
             return []
@@ -211,6 +216,8 @@ class CallGraph:
 
 
 def _times(call: Call, own: int | None, trips: Trips) -> int | None:
+    """Return how often ``call`` runs the called computation in one call of the program; None: unknown.
+    ``own`` is how often the calling computation runs. ``trips`` are the trip counts of the loops."""
     if own is None or call.instruction.operation != "while":
         return own
     trip = trips.get((call.caller.name, call.instruction.name))

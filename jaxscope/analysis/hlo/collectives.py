@@ -4,9 +4,7 @@ line.
 One collective may be several instructions:
 
 - a start/done pair, also ``async-start`` of a computation that contains the collective;
-- on TPU a chain of fusions, each with a copy of the collective inside (module ``async_chains``): a fusion
-  with ``AsyncCollectiveStart``, any number that compute during the transfer, and a fusion with
-  ``AsyncCollectiveDone``;
+- on TPU a chain of fusions, each with a copy of the collective inside (module ``async_chains``);
 - a TPU fusion that slices the result of an all-reduce, which is a reduce-scatter. Its bytes are those of any
   reduce-scatter: the result on one device.
 """
@@ -53,14 +51,14 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     Attributes:
       kind: one of KINDS: ``all-gather``, ``all-reduce``, ...
-      name, computation: the names of the collective instruction and of its computation. If several collective
-        instructions form the collective, it is the first.
+      name, computation: the names of the collective instruction (of several, the first) and of its
+        computation.
       is_async: whether the collective has a start and a done.
       overlap: whether anything computes between start and done; False: nothing does, or the collective is not
         asynchronous; None if the schedule does not show it.
       bytes: bytes of the result on one device (the sum over a tuple); None: unknown.
       operand_bytes: bytes of the operands on one device; None: unknown.
-      wire_bytes: bytes that one device sends in one execution (module ``wire_bytes``); None: unknown.
+      wire_bytes: bytes that one device sends in one execution; None: unknown.
       executions: executions in one call of the program, an upper bound if the collective is in a branch of a
         conditional; None if a trip count is unknown.
       branches: the branches of conditionals that contain the collective, from the outermost to the innermost.
@@ -72,17 +70,15 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       group_size: members of a group; None for a permute, for groups of different size, and if unknown.
       groups: number of groups; None for a permute, and if unknown.
       syntax: the syntax in which the text states the groups: explicit, iota, mesh, pairs; None: unknown.
-      origin: ``asked`` (by the user's program), ``inserted`` (by the SPMD partitioner) or None (module
-        ``origin``).
+      origin: ``asked`` (by the user's program), ``inserted`` (by the SPMD partitioner) or None (unknown).
       op_name: JAX's name of the operation: ``jit(f)/dot_general``; None: the HLO has none.
-      source: the Python line, the user's own if one is known; None: unknown.
+      source: the Python line, if possible the user's; None: unknown.
       source_certainty: how certain ``source`` is: CERTAIN from the instruction's own metadata, LIKELY from
         its neighbors or its caller. None if ``source`` is None.
       transfer: for a send or recv between TPU slices, the kind of collective that the transfer is a part of,
         if the text states it; else None.
-      weight: the argument of the program that this all-gather collects, if it is a fully sharded parameter:
-        the argument is multiplied with an operand that is split over the same axes (module ``fsdp_gathers``).
-        Else None.
+      weight: the argument of the program that this all-gather collects, if it is a fully sharded parameter
+        (module ``fsdp_gathers``); else None.
       gathered: the argument that this all-gather collects for a matrix product, if it is unknown whether the
         product's other operand is split over the same axes; else None.
       constraint: the user's sharding constraint for which the partitioner inserted the collective, as JAX
@@ -123,7 +119,7 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     @property
     def over(self) -> Axes:
-        """The mesh axes (``axes``) as a key of ``wire_by_axes``."""
+        """The mesh axes (``axes``) as a tuple, which is a key of ``wire_by_axes``; None: unknown."""
         return None if self.axes is None else tuple(self.axes)
 
     @property
@@ -171,14 +167,15 @@ BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
     """Return (computation, instruction, kind) of all collective instructions that run, except transfers with
-    the host. For an asynchronous pair only the start is returned."""
+    the host. Of an asynchronous pair, only the start is in the result. ``graph`` must be created with
+    ``also=BEGINS``."""
     found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
     return [each for each in found if not _is_host_transfer(each[2], each[1])]
 
 
 def _is_host_transfer(kind: str, instruction: Instruction) -> bool:
-    """Return whether a send or recv exchanges data with the host. Such a transfer is no collective. ``kind``
-    is ``send``, ``recv``, ``all-gather``, ..."""
+    """Return whether a send or recv exchanges data with the host, and so is no collective. A transfer between
+    TPU slices is a collective. ``kind`` is the kind of the instruction: ``send``, ``all-gather``, ..."""
     tail = instruction.tail
     return kind in ("send", "recv") and "is_host_transfer=true" in tail and _MEGASCALE not in tail
 
@@ -187,9 +184,17 @@ class Collectives:
     """Read the collectives of one module.
 
     Args:
+      graph: the calls of the module; created with ``also=BEGINS``.
+      attribution: the lines of the module's instructions.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
+      devices: for how many devices the module is compiled.
       mesh: (axis, size) of the program's mesh; None: use the mesh that the text prints, if any.
+
+    Attributes:
+      mesh: the mesh that is used; None: unknown.
+      too_many_ids: whether some groups were not read, because the groups of the module have more than MAX_IDS
+        members.
     """
 
     def __init__(
@@ -219,13 +224,16 @@ class Collectives:
         self._weights = Weights(graph, self.mesh, self._axes_of, self._chains.end_of)
 
     def read(self) -> list[Collective]:
+        """Return the collectives that run, in the order of the text. An asynchronous pair and a chain of
+        fusions are one collective each."""
         found = [self._collective(*one) for one in self._raw if not self._chains.continues(*one[:2])]
         data = self._weights.multiplied_with_themselves
         return [_not_of(data, c) for c in found] if data else found
 
     def _printed_mesh(self) -> axes.Mesh | None:
-        """Return the (axis, size) pairs of the first mesh in the text with the user's axis names and the
-        module's number of devices; None if there is none. JAX 0.12 prints meshes in ``replica_groups``."""
+        """Return (axis, size) of each axis of the first mesh in the text that has the user's axis names and
+        the module's number of devices. If this number is unknown, any mesh with the user's names counts.
+        Return None if there is no such mesh. JAX 0.12 prints meshes in ``replica_groups``."""
         total = self._devices.replicas * self._devices.partitions
         for _, instruction, _ in self._raw:
             if "=mesh[" in instruction.tail:
@@ -235,6 +243,7 @@ class Collectives:
         return None
 
     def _collective(self, computation: Computation, instruction: Instruction, kind: str) -> Collective:
+        """Return the collective of this kind for its instruction in ``computation``."""
         attributes = instruction_attributes(instruction.tail)
         who = self._who(kind, instruction, attributes)
         operand_bytes = self._operand_bytes(computation, instruction)
@@ -283,9 +292,9 @@ class Collectives:
     def _start(
         self, computation: Computation, instruction: Instruction
     ) -> tuple[Instruction | None, Computation]:
-        """Return (instruction, computation) of the start of an asynchronous collective: an
-        ``all-gather-start``, an ``async-start``, a fusion, ... For a collective that is not asynchronous,
-        return (None, ``computation``)."""
+        """Return (instruction, computation that contains it) of the start of an asynchronous collective: an
+        ``all-gather-start``, a ``send``, an ``async-start``, a fusion, ... For a collective that is not
+        asynchronous, return (None, ``computation``)."""
         if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
             return instruction, computation
         if (chained := self._chains.start_of(computation, instruction)) is not None:
@@ -296,6 +305,9 @@ class Collectives:
         return None, computation
 
     def _overlap(self, computation: Computation, start: Instruction, collective: Instruction) -> bool | None:
+        """Return whether anything computes while a collective runs, between its start and its done; None:
+        unknown. ``start`` is the instruction that starts ``collective``, and ``computation`` contains
+        ``start``."""
         if not self._scheduled:
             return None
         chained = start.opcode == "fusion"
@@ -310,6 +322,8 @@ class Collectives:
         return self._schedules[computation.name].overlapped(start, end[1] if end is not None else None)
 
     def _who(self, kind: str, instruction: Instruction, attributes: dict[str, str]) -> _Who:
+        """Return the devices that take part in a collective of this kind. ``attributes`` are the attributes
+        of its instruction. The result is stored for all collectives with the same groups."""
         text = attributes.get("source_target_pairs")
         if kind in ("send", "recv"):
             return self._between_slices(instruction)
@@ -346,13 +360,15 @@ class Collectives:
         return self._cache[key]
 
     def _axes_of(self, instruction: Instruction) -> list[str] | None:
+        """Return the mesh axes of a collective; None: they are unknown, or the instruction is no
+        collective."""
         kind = BEGINS.get(instruction.opcode)
         if kind is None:
             return None
         return self._who(kind, instruction, instruction_attributes(instruction.tail)).axes
 
     def _between_slices(self, instruction: Instruction) -> _Who:
-        """Return the devices of a send or recv. They are printed as pairs (source, target), or in attributes
+        """Return the devices of a send or recv. The text has them as pairs (source, target), or in attributes
         that libtpu adds for transfers between TPU slices."""
         found = _PAIRS.search(instruction.tail)
         if found:
@@ -373,6 +389,7 @@ class Collectives:
         return _Who(between.members, along, between.syntax)
 
     def _operand_bytes(self, computation: Computation, instruction: Instruction) -> int | None:
+        """Return the bytes of all operands on one device, without padding; None if one size is unknown."""
         total = 0
         for name in operands(instruction.tail):
             operand = computation.find(name)
@@ -403,8 +420,8 @@ def _transfer(instruction: Instruction) -> str | None:
 
 
 def _not_of(arguments: Collection[str], c: Collective) -> Collective:
-    """Return ``c``. If it gathers one of ``arguments``, which are known not to be weights, its ``weight`` and
-    ``gathered`` are None."""
+    """Return ``c``, without ``weight`` and ``gathered`` if it gathers one of ``arguments``, which are no
+    weights."""
     if c.weight in arguments or (c.gathered is not None and c.gathered.argument in arguments):
         return msgspec.structs.replace(c, weight=None, gathered=None)
     return c
@@ -430,7 +447,7 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
 
 def asked_gathers(collectives: Iterable[Collective]) -> set[tuple[str, str]]:
     """Return (computation, name) of the all-gathers among ``collectives`` that the user's program asks for,
-    without those that collect a fully sharded parameter."""
+    without those that collect a fully sharded parameter (``weight``)."""
     return {
         (c.computation, c.name)
         for c in collectives
@@ -449,5 +466,7 @@ def wire_by_axes(collectives: Iterable[Collective]) -> dict[Axes, branches.Bound
 
 
 def _group_size(members: list[groups.Group] | None) -> int | None:
+    """Return the number of members of each group. Return None if the groups are unknown or of different
+    size."""
     sizes = {len(m) for m in members} if members else set()
     return sizes.pop() if len(sizes) == 1 else None

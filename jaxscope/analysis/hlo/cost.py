@@ -43,10 +43,10 @@ MAX_NAMED = 3  # the most custom kernels that are named in a reason
 
 
 def flops(graph: CallGraph, computation: Computation, instruction: Instruction) -> int | None:
-    """Return the flops of one execution of an instruction in ``computation``. For a dot or a convolution
-    these are its own flops. For a fusion or a call they are those of all dots and convolutions inside, each
-    counted once; custom calls inside are not counted. Return None if the flops are unknown, as for each
-    custom call, loop and conditional. Return 0 for all other instructions."""
+    """Return the flops of one execution of an instruction in ``computation``. A fusion or a call has the
+    flops of all dots and convolutions inside, each counted once; custom calls inside are not counted. Return
+    None if the flops are unknown, as for each custom call, loop and conditional. Return 0 for every remaining
+    opcode."""
     opcode = instruction.operation
     if opcode in _PRODUCTS:
         return (
@@ -98,8 +98,7 @@ def total_flops(
     in the lower bound. With any of them there is no upper bound.
 
     Args:
-      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,
-        convolutions and custom calls.
+      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
     """
@@ -153,8 +152,8 @@ class LineFlops(msgspec.Struct, frozen=True):
 
     Attributes:
       source: the line.
-      flops: the sum, with only the largest branch of each conditional; None: the flops of one of them, or how
-        often it runs, are unknown.
+      flops: the sum, with only the largest branch of each conditional; None: the flops of one instruction, or
+        how often it runs, are unknown.
     """
 
     source: Frame
@@ -168,11 +167,10 @@ def by_line(
     paths: Mapping[str, branches.Path],
 ) -> list[LineFlops]:
     """Return the flops of each Python line that has dots, convolutions or custom calls that may compute, in
-    the order of the HLO. Those without a known line are ignored.
+    the order of the HLO. Instructions without a known line are ignored.
 
     Args:
-      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,
-        convolutions and custom calls.
+      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``.
       attribution: the lines of the module's instructions.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
@@ -191,6 +189,8 @@ def by_line(
 
 
 def _left_out(kernels: Counter[str]) -> str:
+    """Return the text for custom kernels that are not counted: ``without 3 custom kernels: bar, foo``.
+    ``kernels`` is name -> number; at most MAX_NAMED (3) names are in the text."""
     n = kernels.total()
     return f"without {n} custom kernel{'s' if n > 1 else ''}: {', '.join(sorted(kernels)[:MAX_NAMED])}"
 
@@ -212,6 +212,7 @@ def _of_gemm(computation: Computation, instruction: Instruction) -> int | None:
 
 
 def _of_dot(computation: Computation, instruction: Instruction) -> int | None:
+    """Return the flops of one execution of a dot; None if unknown."""
     contracted = _NUMBER.findall(attribute(instruction.tail, "lhs_contracting_dims") or "")
     result = shapes.of_result(instruction.opcode, instruction.shape)
     return _of_product(_array(computation, instruction, 0), result, [int(text) for text in contracted])
@@ -234,6 +235,8 @@ def _of_product(
 
 
 def _array(computation: Computation, instruction: Instruction, number: int) -> shapes.Array | None:
+    """Return the shape of operand ``number`` of an instruction. Return None if there is no such operand, or
+    if it is no array."""
     inputs = operands(instruction.tail)
     operand = computation.find(inputs[number]) if number < len(inputs) else None
     shape = shapes.parse(operand.shape) if operand else None
@@ -241,6 +244,8 @@ def _array(computation: Computation, instruction: Instruction, number: int) -> s
 
 
 def _of_convolution(computation: Computation, instruction: Instruction) -> int | None:
+    """Return the flops of one execution of a convolution, without multiplications with padding or holes.
+    Return None if they are unknown."""
     left, kernel = _array(computation, instruction, 0), _array(computation, instruction, 1)
     result = shapes.of_result(instruction.opcode, instruction.shape)
     labels = _LABELS.match(attribute(instruction.tail, "dim_labels") or "")
@@ -275,6 +280,8 @@ def _positions(window: dict[str, list[str]], number: int, data: int, kernel: int
     """
 
     def of(key: str, default: int) -> int | None:
+        """Return the number in the field ``key`` of ``window`` for this dimension: ``default`` if there is no
+        such field, None if it cannot be read."""
         values = window.get(key)
         if values is None:
             return default

@@ -23,8 +23,8 @@ def total(
     """Return a lower and an upper bound of the estimated cycles of one call of the program, without
     collectives. Return None if no instruction has an estimate.
 
-    The cycles of a loop's body are multiplied by the trip count. If one is unknown, the body counts as 0 in
-    the lower bound, and there is no upper bound.
+    The cycles of a loop's body are multiplied by the trip count. If a trip count is unknown, the body counts
+    as 0 in the lower bound, and there is no upper bound.
 
     Args:
       graph: the calls of the module.

@@ -7,10 +7,9 @@ XLA prints these tables between the ``HloModule`` line and the first computation
                                               line=17 end_line=17 column=0 ...}      parent_frame_id=1}
 
 Ids count from 1. **The printed parent is one too high**: ``parent_frame_id=1`` is "no parent" and
-``parent_frame_id=5`` is frame 4. Evidence: five functions that call one another, jitted on JAX 0.8.2, 0.10.2
-and 0.12.0.1, print ``5 {file_location_id=5 parent_frame_id=5}`` for the innermost, whose caller is frame 4,
-and ``8 {... parent_frame_id=8}`` for a second call of it from frame 7. If a row of the table has the parent
-0, or no parent, all parents are taken as they are printed.
+``parent_frame_id=5`` is frame 4. Evidence: of five functions that call one another, JAX 0.8.2, 0.10.2 and
+0.12.0.1 print ``5 {file_location_id=5 parent_frame_id=5}`` for the innermost, whose caller is frame 4. If a
+row of the table has the parent 0, or no parent, the printed parents are used unchanged.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ def in_library(file: str) -> bool:
 
 
 class Frames:
-    """Find the Python frames of a ``stack_frame_id``, and the one frame to which its instruction is
-    attributed.
+    """Find the Python frames of a ``stack_frame_id``, a number in the metadata of an instruction, and the one
+    frame to which the instruction is attributed.
 
     Args:
       tables: name of a table (``FileNames``, ...) -> the text of the table without its heading.
@@ -62,6 +61,8 @@ class Frames:
         self.lines: list[Frame] = []
 
     def _load(self) -> tuple[dict[int, Frame], dict[int, tuple[int, int]]]:
+        """Return (locations, stacks). ``locations`` is id of a row in ``FileLocations`` -> frame, ``stacks``
+        is ``stack_frame_id`` -> (id of the location, id of the parent). The tables are read only once."""
         if self._read is None:
             names = {int(i): unquote(n) for i, n in _NAME.findall(self._tables.get("FileNames", ""))}
             functions = {int(i): unquote(n) for i, n in _NAME.findall(self._tables.get("FunctionNames", ""))}
@@ -82,6 +83,7 @@ class Frames:
         return self._read
 
     def __len__(self) -> int:
+        """Return the number of rows in the table ``StackFrames``."""
         return len(self._load()[1])
 
     def stack(self, frame_id: int) -> list[Frame]:
@@ -135,4 +137,5 @@ class Frames:
             return number
 
     def _is_own(self, file: str) -> bool:
+        """Return whether the file is the user's."""
         return file in self._own or not in_library(file)

@@ -5,9 +5,9 @@ a slice of a stack of weights in a loop. The result goes into a matrix product w
 batch, is split over the gathered axes.
 
 The gather of a batch for a weight that is split over the same axes looks the same. So the argument must be a
-weight. It is one if the program updates it. Then an output reuses its memory, or the program computes
-derivatives and has an output of the argument's type. An argument that is not updated counts as a weight if it
-is the second operand of all forward products (``x @ w``, a convolution's kernel).
+weight: the program updates the argument, or the argument is the second operand of all forward products (``x @
+w``, a convolution's kernel). An argument counts as updated if an output reuses its memory, or if the program
+computes derivatives and has an output that could.
 """
 
 from __future__ import annotations
@@ -116,6 +116,15 @@ class Weights:
     def _of_argument(
         self, computation: Computation, gather: Instruction, source: Instruction, axes: set[str]
     ) -> Gathered | None:
+        """Return the result of ``of`` for one operand of ``gather``, or None if the operand is no weight. An
+        input that the program multiplies with itself and does not update is added to
+        ``multiplied_with_themselves``.
+
+        Args:
+          computation: the computation that contains ``gather``.
+          source: the program input from which the operand comes.
+          axes: the mesh axes along which ``gather`` collects.
+        """
         beside: set[int] = set()
         shown = False
         forward: set[int] = set()  # positions of the gathered array among the operands of products
@@ -137,6 +146,8 @@ class Weights:
         return Gathered(op_name(source) or source.name, sorted(beside), shown)
 
     def _is_state(self, source: Instruction) -> bool:
+        """Return whether the program updates its input ``source``: an output reuses the input's memory, or
+        the program computes derivatives and has an output that could."""
         if self._parameters is None:
             module = self._graph.module
             self._parameters = {p.number: p for p in aliases.read(module).parameters}
@@ -149,6 +160,8 @@ class Weights:
         return bool(parameter.aliased) or (self._has_derivatives and parameter.matches > 0)
 
     def _is_weight(self, source: Instruction, forward: set[int], backward: set[int]) -> bool:
+        """Return whether the program input ``source`` is a weight. ``forward`` and ``backward`` are the
+        positions that it has among the operands of products of the forward and of the backward pass."""
         if self._is_state(source):
             return bool(forward or backward)
         return bool(forward) and 0 not in forward
@@ -167,8 +180,8 @@ class Weights:
 
     def _source(self, computation: Computation, name: str) -> Instruction | None:
         """Return the program input that the instruction ``name`` of ``computation`` only converts, slices,
-        copies or gives another layout, perhaps in several steps. Return None if the value is computed in
-        another way."""
+        copies or gives another layout, perhaps in several steps, in fusions and in loops. Return None if the
+        value is computed in another way."""
         for _ in range(MAX_STEPS):
             instruction = computation.find(name)
             if instruction is None:
@@ -200,6 +213,7 @@ class Weights:
         return None
 
     def _body(self, computation: Computation, instruction: Instruction) -> Computation | None:
+        """Return the computation that a fusion or a call calls; None if it is unknown."""
         found = self._graph.of(computation, instruction)
         return found[0].callee if found else None
 
@@ -214,9 +228,9 @@ class Weights:
         return (calls[0].caller, inputs[at]) if at < len(inputs) else None
 
     def _element(self, computation: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
-        """Return (computation, name) of the value that a get-tuple-element selects; None if unknown. It is
-        known for a tuple in the same computation, and for a member of a loop's state that no iteration
-        changes."""
+        """Return (computation, name) of the value that a get-tuple-element selects; None if unknown. The
+        value is known for a tuple in the same computation, and for a member of a loop's state that no
+        iteration changes."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -240,6 +254,8 @@ class Weights:
     def _into_loop(
         self, computation: Computation, loop: Instruction, at: int
     ) -> tuple[Computation, str] | None:
+        """Return (computation, name) of the initial value of member ``at`` of the tuple that ``loop``
+        carries; None if unknown. ``computation`` contains ``loop``."""
         inputs = operands(loop.tail)
         start = computation.find(inputs[0]) if inputs else None
         return _operand(computation, start, at) if start is not None and start.opcode == "tuple" else None
@@ -248,8 +264,8 @@ class Weights:
         self, computation: Computation, gather: Instruction
     ) -> Iterator[tuple[Computation, str, int, Instruction]]:
         """Yield (computation, other operand, position, product) for each matrix product with the result of
-        ``gather``, perhaps converted. ``position`` is that of the gathered operand, ``computation`` contains
-        the product."""
+        ``gather``, perhaps converted. ``position`` is the number of the gathered operand, ``computation``
+        contains the product."""
         end = self._end_of(gather)
         waiting: list[Place] = [(computation, gather), *([end] if end is not None else [])]
         seen = {(computation.name, gather.name)}
@@ -294,8 +310,8 @@ class Weights:
 
     def _made_of(self, computation: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
         """Yield the instructions that decide whether the value ``name`` differs between devices: the program
-        inputs and the partition and replica ids in it, and collectives along ``axes`` or along unknown
-        axes."""
+        inputs, partition ids and replica ids from which the value is computed, and collectives along ``axes``
+        or along unknown axes."""
         waiting, seen = [(computation, name)], {(computation.name, name)}
         while waiting and len(seen) < MAX_STEPS:
             place, current = waiting.pop()
@@ -323,6 +339,8 @@ class Weights:
                     waiting.append(one)
 
     def _along(self, collective: Instruction, axes: set[str]) -> bool:
+        """Return whether ``collective`` runs along one of ``axes``, or along unknown axes. False for a
+        ``-done``, because its ``-start`` counts."""
         if collective.opcode.endswith("-done"):
             return False  # counted at its start
         own = self._axes_of(collective)
@@ -332,8 +350,8 @@ class Weights:
         self, computation: Computation, instruction: Instruction
     ) -> list[tuple[Computation, str] | None]:
         """Return (computation, name) of each value that a get-tuple-element may select; None for an unknown
-        value. For the state of a loop these are the initial value and the value after an iteration, for an
-        unknown tuple the tuple."""
+        value. For a member of the tuple that a loop carries, return the initial value and the value after an
+        iteration. For any other tuple with unknown members, return the tuple."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -355,11 +373,15 @@ class Weights:
 
 
 def _operand(computation: Computation, instruction: Instruction, at: int) -> tuple[Computation, str] | None:
+    """Return (``computation``, name of operand ``at`` of ``instruction``); None if there is no such
+    operand."""
     inputs = operands(instruction.tail)
     return (computation, inputs[at]) if 0 <= at < len(inputs) else None
 
 
 def _of_root(body: Computation, at: int) -> tuple[Computation, str] | None:
+    """Return (``body``, name of member ``at`` of the tuple that ``body`` returns); None if ``body`` does not
+    return such a tuple."""
     root = body.root
     return _operand(body, root, at) if root is not None and root.opcode == "tuple" else None
 
@@ -376,10 +398,12 @@ def _only_hands_on(body: Computation) -> bool:
 
 
 def _puts_together(instruction: Instruction) -> bool:
+    """Return whether an instruction joins the parts of an array that a TPU copied one by one."""
     return instruction.opcode == "custom-call" and _PUTS_TOGETHER in instruction.tail
 
 
 def _multiplies(instruction: Instruction) -> bool:
+    """Return whether an instruction is a custom call that multiplies matrices: cuBLAS, oneDNN, cuDNN, ..."""
     if instruction.opcode != "custom-call":
         return False
     target = unquote(attribute(instruction.tail, "custom_call_target") or "").casefold()

@@ -40,9 +40,10 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
       kind: ``loop``, ``input``, ``output``, ``custom``, or the name of an unknown kind.
       ops: opcode -> number of instructions in the fusion, including nested fusions. Parameters and the
         ``fusion`` instructions themselves are not counted.
-      bytes_in, bytes_out: bytes of the fusion's parameters and of its result on one device; None: unknown.
+      bytes_in, bytes_out: bytes of the fusion's parameters and of its result on one device, without padding;
+        None: unknown.
       sources: Python lines from which the fused instructions come, the most frequent first, at most eight. If
-        none is known, the line of the fusion itself, if known.
+        no such line is known, the line of the fusion itself, if known.
       executions: executions in one call of the program, an upper bound in a branch of a conditional; None if
         a trip count is unknown.
     """
@@ -82,6 +83,8 @@ class Fusions(msgspec.Struct, frozen=True):
 
 
 def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int | None]) -> Fusions:
+    """Return the fusions that run in a program. ``executions`` is name of a computation -> how often it runs
+    in one call; None: unknown."""
     by_kind: dict[str, int] = {}
     nested: dict[str, int] = {}
     found: list[Fusion] = []
@@ -114,9 +117,9 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 
 
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
-    """Return the Python lines of the instructions in a fusion, the most frequent first, at most eight. If
-    none is known, return only the line of the fusion, or an empty list. ``body`` is None if the text is
-    truncated."""
+    """Return the Python lines of the instructions in a fusion, the most frequent first, at most eight. If no
+    line is known, return only the line of the fusion itself, or an empty list. ``body`` is None if the text
+    is truncated."""
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)
     return found if own is None else [own]
@@ -149,6 +152,7 @@ def alone(graph: CallGraph, fusions: Fusions) -> tuple[int, int]:
 
 
 def _is_scalar(instruction: Instruction) -> bool:
+    """Return whether the result of an instruction has no dimensions: ``f32[]``."""
     return instruction.shape.partition("[")[2].startswith("]")
 
 

@@ -1,7 +1,8 @@
 """Find matrix products that all devices compute alike, from arrays that ``jax.lax.all_gather`` collects.
 
 The instructions are followed from the parameters of the program to its results. Each value has one of three
-states: it is the same on all devices, the same because an all-gather has collected it, or it may differ.
+states: it is the same on all devices (SAME), the same because an all-gather has collected it (GATHERED), or
+it may differ (DIFFERS).
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ def find(
     whole: Collection[int] = (),
 ) -> GatheredWork | None:
     """Return the matrix products that all devices compute alike because an all-gather has collected their
-    operands. Return None if there are none, or if it is unknown for any product of the program how many flops
-    it has or how often it runs.
+    operands. Return None if there are no such products, if the flops or the executions of any product of the
+    program are unknown, or if the text has no ENTRY or computations that call each other in a circle.
 
     Args:
-      graph: the calls of the module; created with ``also=cost.WORK``, the opcodes of dots and convolutions.
+      graph: the calls of the module; created with ``also=cost.WORK``.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       devices: number of devices; the program runs once on each, as a partition.
       gathers: (computation, name) of the all-gathers that the user's program asks for.
@@ -72,6 +73,7 @@ def find(
     given = [_parameter(p, whole) for p in sorted(entry.parameters(), key=_position)]
 
     def gathered(only: Collection[tuple[str, str]]) -> int:
+        """Return the flops of the products with gathered operands, if only the all-gathers ``only`` count."""
         flow = _Flow(graph, devices, only)
         flow.run(entry, given)
         return sum(flops[at] for at, state in flow.work.items() if state == GATHERED and at in flops)
@@ -84,18 +86,20 @@ def find(
 
 
 def _position(parameter: Instruction) -> int:
+    """Return the number of a parameter: 1 for ``parameter(1)``; 0 if it cannot be read."""
     return number(next(iter(operands(parameter.tail)), None)) or 0
 
 
 def _parameter(parameter: Instruction, whole: Collection[int]) -> int:
-    """Return the state of a parameter of the program: the same on all devices if it is replicated. ``whole``
-    are positions of replicated parameters."""
+    """Return the state of a parameter of the program: SAME if it is replicated, else DIFFERS. ``whole`` has
+    the positions of parameters that count as replicated if the text has no sharding for them."""
     stated = instruction_attributes(parameter.tail).get("sharding")
     return SAME if stated == "{replicated}" or (stated is None and _position(parameter) in whole) else DIFFERS
 
 
 class _Flow:
-    """Follows states through the instructions of the computations.
+    """Computes the state of each value of a program: SAME, GATHERED or DIFFERS (see the module). The results
+    of the all-gathers ``gathers`` are GATHERED.
 
     Attributes:
       work: (computation, instruction) of a product or convolution -> the state of its operands.
@@ -125,6 +129,12 @@ class _Flow:
         values: Mapping[str, _State],
         parameter_states: Sequence[_State],
     ) -> _State:
+        """Return the state of the result of the instruction ``i`` in ``computation``.
+
+        Args:
+          values: name -> state, for the instructions in front of ``i``.
+          parameter_states: the states of the parameters of ``computation``.
+        """
         if i.opcode == "parameter":
             n = _position(i)
             return parameter_states[n] if n < len(parameter_states) else DIFFERS
@@ -153,8 +163,8 @@ class _Flow:
         return (tuple(read), state) if i.opcode.endswith("-start") else state
 
     def _of_operation(self, computation: Computation, i: Instruction, read: int) -> int:
-        """Return the state of the result of an instruction that calls nothing, for operands of which ``read``
-        is the joined state."""
+        """Return the state of the result of an instruction that calls nothing. ``read`` is the joined state
+        of its operands. For a product, this state is stored in ``work``."""
         if i.opcode in cost.WORK:
             at = computation.name, i.name
             self.work[at] = max(self.work.get(at, SAME), read)
@@ -167,6 +177,9 @@ class _Flow:
         return read
 
     def _loop(self, computation: Computation, i: Instruction, state: _State) -> _State:
+        """Return the state of what the loop ``i`` carries, at its end. ``state`` is the state at the
+        beginning. If it still changes after MOST_ROUNDS (4) rounds through the body, the result is
+        DIFFERS."""
         called = {c.key: c.callee for c in self._graph.of(computation, i)}
         if called.keys() < {"body", "condition"}:
             return DIFFERS
@@ -188,6 +201,8 @@ class _Flow:
 
 
 def _joined(state: _State) -> int:
+    """Return one state for a value: for a tuple, the largest state of its members (SAME < GATHERED <
+    DIFFERS)."""
     return max(map(_joined, state), default=SAME) if isinstance(state, tuple) else state
 
 

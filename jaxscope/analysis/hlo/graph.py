@@ -29,7 +29,7 @@ class Node(msgspec.Struct, frozen=True):
         first.
       bytes: bytes of the result on one device; None: unknown.
       flops: the flops of one execution on one device; None: unknown.
-      line: the Python line, the user's own if one is known; None: unknown.
+      line: the Python line, if possible the user's; None: unknown.
       sharding: the sharding as XLA writes it; None: the HLO has none.
       operation: JAX's name of the operation: ``jit(step)/dot_general``; None: the HLO has none.
     """
@@ -51,8 +51,8 @@ class Edge(msgspec.Struct, frozen=True):
 
     Attributes:
       source: the id of the instruction that computes the operand.
-      target: the id of the instruction that reads the operand. If this is a fusion or a call, ``target`` is
-        the parameter inside; of a computation with several callers, only for the first.
+      target: the id of the instruction that reads the operand. If this is the first fusion or call of a
+        computation, ``target`` is the parameter in the computation.
       position: the number of the operand, from 0; 0 if ``target`` is a parameter. -1 if ``source`` is the
         result of a computation that ``target`` calls.
     """
@@ -100,12 +100,13 @@ def of(text: str, user_files: Iterable[str] = ()) -> Graph:
 
 
 def _complete(nodes: list[Node], edges: list[Edge], *, cut: bool) -> Graph:
-    """Return the graph of ``nodes`` with those of ``edges`` whose two nodes are among them."""
+    """Return the graph of ``nodes`` and ``edges``, without the edges of which a node is missing."""
     known = {node.id for node in nodes}
     return Graph(nodes, [e for e in edges if e.source in known and e.target in known], cut)
 
 
 def _id(computation: Computation, name: str) -> str:
+    """Return the id of the instruction ``name``: ``computation/name``."""
     return f"{computation.name}/{name}"
 
 
@@ -132,6 +133,8 @@ def _node(
     calls: CallGraph,
     attribution: Attribution,
 ) -> Node:
+    """Return the node of the instruction ``i``. ``group`` has the names of the fusions, loops, conditionals
+    and calls around it, the outermost first."""
     return Node(
         _id(computation, i.name),
         i.name,

@@ -46,7 +46,8 @@ class Groups(NamedTuple):
     """The groups of devices of a collective, as the HLO text of the program states them.
 
     Attributes:
-      members: the groups, each with the numbers of its devices.
+      members: the groups, each with the numbers of its devices as printed (see ``positions``); empty: one
+        group of all devices.
       syntax: the format of the text: explicit, iota, mesh, pairs.
       mesh: the (axis, size) pairs of the mesh in the text; None: the text has no mesh, or a mesh with its own
         ``device_ids`` or with axis names that are not the user's.
@@ -85,12 +86,13 @@ def pairs(text: str) -> Groups | None:
 
 
 def between_slices(text: str, in_slice: int) -> Groups | None:
-    """Parse libtpu's attribute ``_xla_megascale_target``, the groups of a transfer between TPU slices, to
-    positions counted from 0 over all slices. Return None if the text cannot be read.
+    """Parse libtpu's attribute ``_xla_megascale_target``, the groups of a transfer between TPU slices. The
+    result has positions that are counted from 0 over all slices: ``{1,2}x{0:1}`` -> (0, 2), (1, 3) for two
+    devices in a slice. Return None if the text cannot be read.
 
     Args:
-      text: ``{1,2}x{0:3}``: each of the devices 0 to 3 of slice 1 with the same device of slice 2. Or a list
-        of groups, or of pairs ``100002->200002``, where 100002 is device 2 of slice 1. Slices are counted
+      text: ``{1,2}x{0:1}``: each of the devices 0 to 1 of slice 1 with the same device of slice 2. Or a list
+        of groups, or of pairs ``{{100001->200001}}``, where 100001 is device 1 of slice 1. Slices are counted
         from 1.
       in_slice: number of devices of a slice.
     """
@@ -112,6 +114,8 @@ def between_slices(text: str, in_slice: int) -> Groups | None:
 
 
 def numbers(text: str | None) -> list[int] | None:
+    """Parse ``1, 2, 3`` to ``[1, 2, 3]``. Return None for None, and if a part is no number of at most nine
+    digits."""
     if text is None:
         return None
     parts = [p.strip() for p in text.split(",") if p.strip()]
@@ -121,8 +125,8 @@ def numbers(text: str | None) -> list[int] | None:
 
 def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
     """Return the numbers 0..n-1 reshaped to ``dims``, transposed by ``permutation`` (not transposed if it is
-    None) and flattened, as in XLA's ``<=[4,2]T(1,0)``. Return None if the arguments do not fit together or
-    are too large."""
+    None) and flattened, as in XLA's ``<=[4,2]T(1,0)``: 0, 2, 4, 6, 1, 3, 5, 7. Return None if the arguments
+    do not fit together or are too large."""
     if len(dims) > MAX_AXES or not 0 < math.prod(dims) <= MAX_IDS:
         return None
     order = list(range(len(dims))) if permutation is None else permutation
@@ -133,6 +137,8 @@ def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
 
 
 def _iota_groups(text: str) -> Groups | None:
+    """Parse ``[2,4]<=[4,2]T(1,0)`` to the groups (0, 2, 4, 6), (1, 3, 5, 7). Return None if the text cannot
+    be read or is too large."""
     found = _IOTA.match(text)
     if found is None or found[2] is None:
         return None
@@ -149,6 +155,8 @@ def _iota_groups(text: str) -> Groups | None:
 
 
 def _mesh_groups(text: str) -> Groups | None:
+    """Parse ``mesh['a'=2,'b'=2] {'b'}`` to the groups (0, 1), (2, 3). Return None if the text cannot be read
+    or is too large."""
     found = _MESH.match(text)
     if found is None:
         return None
@@ -197,6 +205,8 @@ def _mesh_groups(text: str) -> Groups | None:
 
 
 def _combine(digits: list[tuple[int, int]]) -> list[int]:
+    """Return the sums of one multiple of each stride, the last varying fastest. ``digits`` has (number of
+    multiples, stride): (2, 4), (2, 1) -> 0, 1, 4, 5."""
     flat = [0]
     for size, stride in digits:
         flat = [base + stride * i for base in flat for i in range(size)]
@@ -204,9 +214,9 @@ def _combine(digits: list[tuple[int, int]]) -> list[int]:
 
 
 def device_order(text: str | None, total: int) -> list[int] | None:
-    """Parse the ``device_ids`` of a mesh of ``total`` devices to a list: ``3,1,0,2`` or ``[4,16]T(1,0)``.
-    Return 0, 1, 2, ... if ``text`` is None, and None if the text cannot be read or has another number of
-    devices."""
+    """Parse the ``device_ids`` of a mesh of ``total`` devices to a list: ``3,1,0,2``, or ``[2,2]T(1,0)`` ->
+    ``[0, 2, 1, 3]``. Return 0, 1, 2, ... if ``text`` is None, and None if the text cannot be read or has
+    another number of devices."""
     if text is None:
         return list(range(total))
     text = text.strip()

@@ -31,7 +31,8 @@ class Located(msgspec.Struct, frozen=True):
 def of(text: str, user_files: Iterable[str] = ()) -> dict[str, Located]:
     """Return the opcode and the source line of every instruction of a compiled program: name of the
     instruction -> ``Located``. The result also has the GPU kernels of the program, under the names that
-    ``kernel_key`` returns. If instructions with different lines may run the same kernel, its line is None.
+    ``kernel_key`` returns. If instructions with different lines may run the same kernel, the kernel's line is
+    None.
 
     Args:
       text: the HLO of the program.

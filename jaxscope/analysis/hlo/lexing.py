@@ -5,8 +5,7 @@ Most functions get the "tail" of an instruction, the part of its line after ``op
 
     operand, operand), key=value, key={...}, metadata={...}, backend_config={...json...}
 
-The time is linear in the length of the text, also for a malicious text, and there is no recursion. All
-regular expressions have possessive quantifiers (Python 3.11), so that they do not backtrack.
+The time is linear in the length of the text, also for a malicious text, and there is no recursion.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+# The regular expressions have possessive quantifiers (Python 3.11), so that they do not backtrack.
 # A quoted string, with C escapes.
 QUOTED = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _BRACKET = re.compile(rf"{QUOTED}|[()\[\]{{}}]", re.DOTALL)
@@ -82,11 +82,9 @@ def operand_text(tail: str) -> str:
 
 
 def operands(tail: str) -> list[str]:
-    """Return the names of an instruction's operands: ``%a, %b), dim=0`` -> ``["a", "b"]``.
-
-    For a constant the result is its value, for a parameter its number. ``tail`` is the part of the
-    instruction's line after ``opcode(``.
-    """
+    """Return the names of an instruction's operands: ``%a, %b), dim=0`` -> ``["a", "b"]``. For a constant the
+    result has its value, for a parameter its number: ``0), ...`` -> ``["0"]``. ``tail`` is the part of the
+    instruction's line after ``opcode(``."""
     text = operand_text(tail)
     if "%" in text and '"' not in text:
         return _OPERAND.findall(text)
@@ -135,6 +133,8 @@ def instruction_attributes(tail: str) -> dict[str, str]:
 
 
 def _value_end(text: str, start: int) -> int:
+    """Return the position at which the value that begins at ``start`` ends: the next comma outside of
+    brackets and strings, or the end of ``text``."""
     depth = 0
     for found in _STOP.finditer(text, start):
         sign = found[0]
@@ -183,6 +183,7 @@ def unquote(text: str) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
+    """Return the character that an escape sequence, a match of ``_ESCAPE``, stands for."""
     octal, hexadecimal, letter = match.groups()
     if octal:
         return chr(int(octal, 8) & 0xFF)

@@ -56,4 +56,5 @@ def of_program(program: Program) -> dict[Place, LineCost]:
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
+    """Return the sum, or None if one of the two numbers is None, unknown."""
     return None if one is None or other is None else one + other

@@ -1,11 +1,11 @@
 """Find the trip counts of while loops: printed by the backend, or computed from the induction variable.
 
 CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. If no count is printed, or
-if it is wrong because the counter has no sign and becomes smaller, three parts of the loop are read: the
-condition, ``compare(element i, bound)``; what the body adds, ``element i + step``; and the initial value of
-element i when the loop is entered. "Element i" is member i of the tuple that the loop carries from iteration
-to iteration. Values are followed through copies, bitcasts, conversions, tuples, fusions and calls. The
-initial value is also followed into outer loops that do not change the element.
+if it is wrong because an unsigned counter counts down, three parts of the loop are read: the condition,
+``compare(element i, bound)``; what the body adds, ``element i + step``; and the initial value of element i
+when the loop is entered. "Element i" is member i of the tuple that the loop carries from iteration to
+iteration. Values are followed through copies, bitcasts, conversions, tuples, fusions and calls. The initial
+value is also followed into outer loops that do not change the element.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 class Constant(NamedTuple):
+    """A known integer; 0 or 1 for a boolean."""
+
     value: int
 
 
@@ -71,6 +73,9 @@ class Element(NamedTuple):
 
 
 class Comparison(NamedTuple):
+    """The comparison ``left < right`` for the ``direction`` ``LT``; others are ``LE``, ``GT``, ``GE``,
+    ``EQ``, ``NE``."""
+
     direction: str
     left: Value
     right: Value
@@ -80,8 +85,8 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """A call, during the evaluation of the computation that it calls. The parameters of this computation have
-    the values of the call's operands.
+    """A call whose called computation is evaluated. The parameters of this computation have the values of the
+    call's operands.
 
     Attributes:
       caller: the computation that contains the call.
@@ -122,7 +127,7 @@ def trip_count(
 ) -> tuple[int | None, str | None]:
     """Return (trip count, how it was found) of the loop ``loop`` in the computation ``caller``. The second
     member is ``printed`` if the backend printed the count, or ``inferred`` if it was computed from the loop's
-    condition and body. Both are None if the count is unknown."""
+    condition and body. Both are None if the count is unknown. ``reading`` must be new for each loop."""
     printed = printed_count(loop)
     if printed is not None and not _unsigned_goes_down(loop):
         return printed, "printed"
@@ -156,6 +161,8 @@ def trip_count(
 
 
 def printed_count(loop: Instruction) -> int | None:
+    """Return the trip count that the backend has printed for ``loop`` (``"known_trip_count":{"n":"6"}`` ->
+    6), or None."""
     config = backend_config(loop.tail)
     known = config.get("known_trip_count")
     count = known.get("n") if isinstance(known, dict) else None
@@ -165,8 +172,8 @@ def printed_count(loop: Instruction) -> int | None:
 
 
 def _unsigned_goes_down(loop: Instruction) -> bool:
-    """Return whether the counter of a loop has no sign and becomes smaller. Its step is then printed as a
-    large number (4294967295 for -1), and XLA prints a wrong trip count: 1 for ``while i > 0`` from 9."""
+    """Return whether the counter of a loop is unsigned and counts down. Its step is then printed as a large
+    number (4294967295 for -1), and XLA prints a wrong trip count: 1 for ``while i > 0`` from 9."""
     config = backend_config(loop.tail)
     known, variable = config.get("known_init_step"), config.get("known_induction_variable")
     if not isinstance(known, dict) or not isinstance(variable, dict):
@@ -177,15 +184,16 @@ def _unsigned_goes_down(loop: Instruction) -> bool:
 
 
 def _limits(loop: Instruction, member: int) -> tuple[int, int] | None:
-    """Return the smallest and the largest value of the type of an element that the loop carries; None: it is
-    no integer or its type is unknown. ``member`` is the number of the element, -1: the loop carries no
-    tuple."""
+    """Return the smallest and the largest value of the type of an element that the loop carries. Return None
+    if it is no integer or its type is unknown. ``member`` is the number of the element; -1: the loop carries
+    a single value, no tuple."""
     kinds = shapes.members(loop.shape)
     return _range(kinds[max(0, member)]) if member < len(kinds) else None
 
 
 def _range(shape: str) -> tuple[int, int] | None:
-    """Return the smallest and the largest value of an integer of this shape (``s32[]``); None: it is none."""
+    """Return the smallest and the largest value of a scalar integer or boolean of this shape: ``s8[]`` ->
+    (-128, 127). Return None for another shape."""
     found = _TYPE.match(shape)
     if found is None:
         return (0, 1) if shape.startswith("pred[]") else None
@@ -194,8 +202,8 @@ def _range(shape: str) -> tuple[int, int] | None:
 
 
 def _converted(value: Value, source: str, target: str) -> Value:
-    """Return ``value`` after a conversion from one shape to another. Return None if the type of ``target``
-    cannot hold each value that it may have, so that the conversion may change it."""
+    """Return ``value`` after a conversion from the shape ``source`` to ``target``. Return None if the
+    conversion may change the value. A conversion to f32 or f64 counts as exact."""
     if isinstance(value, Comparison) or target.startswith(("f32[]", "f64[]")):
         return value
     before, after = _range(source), _range(target)
@@ -206,7 +214,8 @@ def _converted(value: Value, source: str, target: str) -> Value:
 
 
 def _signed(step: int, limits: tuple[int, int] | None) -> int:
-    """Return what a loop adds to a counter with these limits: -1 for 4294967295 without sign."""
+    """Return the signed number that ``step`` means for an unsigned type with these limits: 4294967295 -> -1.
+    The step of another type is returned unchanged."""
     if limits is None or limits[0] < 0 or not limits[1] // 2 < step <= limits[1]:
         return step
     return step - limits[1] - 1
@@ -241,6 +250,9 @@ class _Reading:
 
     Args:
       limit: the most instructions to examine, because a hostile text can have values with very many sources.
+
+    Attributes:
+      steps: the instructions examined so far; a long line counts as several.
     """
 
     def __init__(self, graph: CallGraph, limit: int) -> None:
@@ -249,6 +261,7 @@ class _Reading:
         self.steps = 0
 
     def _may_look(self, instruction: Instruction, depth: int) -> bool:
+        """Count ``instruction`` in ``steps``, and return whether it may be examined."""
         self.steps += 1 + len(instruction.tail) // _LONG
         return depth <= MAX_DEPTH and self.steps <= self._limit
 
@@ -260,7 +273,7 @@ class _Reading:
         inside: Inside | None = None,
         depth: int = 0,
     ) -> Value:
-        """Return the value of ``instruction`` in ``computation``, or of one member of it if it is a tuple.
+        """Return the value of ``instruction`` in ``computation``, or of one of its members if it is a tuple.
         Return None if the value is unknown, or if ``instruction`` is None.
 
         Args:
@@ -310,6 +323,7 @@ class _Reading:
         return None
 
     def _callee(self, computation: Computation, instruction: Instruction) -> Computation | None:
+        """Return the computation that a fusion or a call calls; None for another instruction."""
         if instruction.operation not in ("fusion", "call", "async"):
             return None
         calls = self._graph.of(computation, instruction)
@@ -326,9 +340,9 @@ class _Reading:
     def unchanged(
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
-        """Return the constant that ``value`` is in every iteration of a loop. Return None if the value may
-        change or is unknown. It is known if it is an element that no iteration changes, or this element plus
-        a constant.
+        """Return the constant that ``value`` is in every iteration of a loop, if ``value`` is an element that
+        no iteration changes, perhaps plus a constant. Return None for any other value, and if the initial
+        value of the element is unknown.
 
         Args:
           caller: the computation that contains the loop.
@@ -373,11 +387,13 @@ def _hands_on(opcode: str) -> bool:
 
 
 def _operand(computation: Computation, instruction: Instruction, place: int) -> Instruction | None:
+    """Return operand ``place`` of ``instruction``; None if there is none."""
     inputs = operands(instruction.tail)
     return computation.find(inputs[place]) if place < len(inputs) else None
 
 
 def _sum(left: Value, right: Value, sign: int) -> Value:
+    """Return ``left + sign * right``; None if this is neither a constant nor an element plus a constant."""
     if isinstance(left, Constant) and isinstance(right, Constant):
         return Constant(left.value + sign * right.value)
     if isinstance(left, Constant) and sign == 1:

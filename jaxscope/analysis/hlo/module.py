@@ -19,7 +19,7 @@ class Problem(msgspec.Struct, frozen=True):
     """Something in a compiled text that could not be read or analyzed.
 
     Attributes:
-      line: the number of the line, counted from 1; 1 also if it concerns no single line.
+      line: the number of the line, counted from 1; 1 also if the problem concerns no single line.
       text: what is wrong, often with a part of the line.
     """
 
@@ -71,6 +71,7 @@ class Computation:
         self._readers: dict[str, list[Instruction]] | None = None
 
     def find(self, name: str) -> Instruction | None:
+        """Return the instruction ``name`` of this computation; None if there is none."""
         if self._by_name is None:
             self._by_name = {i.name: i for i in self.instructions}
         return self._by_name.get(name)
@@ -95,6 +96,7 @@ class Computation:
         return None
 
     def parameters(self) -> Iterator[Instruction]:
+        """Yield the parameters in the order of the text, which may differ from that of their numbers."""
         return (i for i in self.instructions if i.opcode == "parameter")
 
 
@@ -125,4 +127,5 @@ class Module(msgspec.Struct, eq=False):
 
     @property
     def instruction_count(self) -> int:
+        """The number of instructions in all computations."""
         return sum(len(c.instructions) for c in self.computations.values())

@@ -5,7 +5,7 @@ JAX writes the primitive at the end of ``op_name``. If it is one of JAX's collec
 added it as the transpose of another collective. If it is anything else (``dot_general``, ``reduce_sum``,
 ``sharding_constraint``, the name of an argument), the partitioner inserted the collective for this operation.
 
-Both were checked on JAX 0.8.2, 0.10.2 and 0.12.0.1 for every collective of ``jax.lax`` under shard_map
+Both rules were checked on JAX 0.8.2, 0.10.2 and 0.12.0.1 for every collective of ``jax.lax`` under shard_map
 (automatic axes too), pmap, grad, and for partitioned matmuls, sums, reshapes, rolls, constraints and output
 shardings. For example, ``psum`` is ``jit(f)/shard_map/psum_invariant``, ``psum_scatter`` is
 ``reduce_scatter``, the sum over a contracted dimension is ``jit(f)/dot_general``. A collective that changes

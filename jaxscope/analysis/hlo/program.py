@@ -97,6 +97,7 @@ class Program(msgspec.Struct, frozen=True):
 
     @property
     def wire_bytes_by_axes(self) -> dict[str, int | None]:
+        """Mesh axes as text -> bytes that one device sends in one call; None: only bounds are known."""
         return {axes_text(over): found.exact for over, found in self.wire_by_axes.items()}
 
     @property
@@ -109,6 +110,7 @@ class Program(msgspec.Struct, frozen=True):
 
     @property
     def matrix_flops(self) -> int | None:
+        """The flops of one call; None: unknown, or only bounds are known."""
         return self.flops.exact if self.flops is not None else None
 
     @property
@@ -121,6 +123,7 @@ class Program(msgspec.Struct, frozen=True):
 
     @property
     def estimated_cycles(self) -> int | None:
+        """The estimated cycles of one call; None: unknown, or only bounds are known."""
         return self.cycles.exact if self.cycles is not None else None
 
     @property
@@ -161,8 +164,8 @@ def of_module(
 
     Args:
       module: the parsed text.
-      mesh: (axis, size) in mesh order, to name the axes of collectives. If it is None, the mesh that the text
-        prints is used, if any.
+      mesh: (axis, size) in mesh order, to name the axes of collectives. If ``mesh`` is None, the mesh that
+        the text prints is used, if any.
       whole: positions of arguments that each device has as a whole, although the HLO does not say so.
     """
     header = attributes(module.header)
@@ -214,8 +217,8 @@ def of_module(
 
 
 def _problems(graph: CallGraph, reading: collectives.Collectives) -> Iterator[Problem]:
-    """Yield the problems of the calls and of the collectives in a parsed module, at most one each.
-    ``reading`` has read its collectives."""
+    """Yield one problem if computations call each other in a circle, and one if ``reading``, which has read
+    its collectives, has left out groups."""
     for name in sorted(graph.circular)[:1]:
         line = graph.module.computations[name].line
         yield Problem(line, f"computation {name} calls itself, directly or through others")
@@ -224,6 +227,8 @@ def _problems(graph: CallGraph, reading: collectives.Collectives) -> Iterator[Pr
 
 
 def _nothing(reason: str, module: Module | None = None) -> Program:
+    """Return a program without figures, with ``reason`` as a problem. ``module`` is the parsed text; None:
+    the text could not be parsed."""
     empty = module or Module(None, "", Frames({}), {}, [], False)
     return Program(
         module=empty.name,

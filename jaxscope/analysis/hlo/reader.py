@@ -34,7 +34,7 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
     problem.
 
     Args:
-      text: the text.
+      text: the HLO, perhaps with other output before and after the module.
       user_files: files that are the user's own although they are in a library's directory.
     """
     if "\r" in text:
@@ -82,8 +82,8 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
 
 
 def _lines_with(text: str, mark: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Yield the match of ``pattern`` at the beginning of each line that contains the text ``mark``, if it
-    matches."""
+    """Yield the match of ``pattern`` at the beginning of each line that contains ``mark``. Lines that
+    ``pattern`` does not match are skipped."""
     # Ten times faster than to match the pattern at the beginning of every line.
     at = text.find(mark)
     while at >= 0:
@@ -97,6 +97,8 @@ def _lines_with(text: str, mark: str, pattern: re.Pattern[str]) -> Iterator[re.M
 def _instructions(
     text: str, begin: int, end: int, interned: dict[str, str], problems: _Problems
 ) -> list[Instruction]:
+    """Return the instructions in ``text[begin:end]``, a computation. ``interned`` has one copy of each shape
+    and opcode, for all computations. Lines that cannot be read are added to ``problems``."""
     rows = _INSTRUCTION.findall(text, begin, end)
     if len(rows) != text.count("\n", begin, end):
         rows = _carefully(text, begin, end, problems)
@@ -132,6 +134,8 @@ def _carefully(text: str, begin: int, end: int, problems: _Problems) -> list[tup
 
 
 def _tables(text: str, start: int, end: int, problems: _Problems) -> dict[str, str]:
+    """Return the tables of Python frames in ``text[start:end]``: name -> text without the heading. Other
+    lines are added to ``problems``."""
     found = list(_TABLE.finditer(text, start, end))
     tables: dict[str, str] = {}
     for number, table in enumerate(found):
@@ -177,6 +181,7 @@ class _Problems:
         self._more = 0
 
     def add(self, position: int, text: str) -> None:
+        """Add a problem for the line at the offset ``position``. ``text`` is cut to 120 characters."""
         if len(self.found) < MAX_PROBLEMS:
             line = self._text.count("\n", 0, position) + 1
             self.found.append(Problem(line, text[:_SHOWN]))

@@ -42,7 +42,7 @@ def find(graph: CallGraph, frames: Frames, executions: Mapping[str, int | None])
     executions of any product of the program, or the Python frames of a recomputed one, are unknown.
 
     Args:
-      graph: the calls of the module; created with ``also=cost.WORK``, the opcodes of dots and convolutions.
+      graph: the calls of the module; created with ``also=cost.WORK``.
       frames: the Python frames of the module.
       executions: name of a computation -> how often it runs in one call; None: unknown.
     """

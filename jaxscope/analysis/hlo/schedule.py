@@ -54,8 +54,8 @@ class Schedule:
 
     def overlapped(self, start: Instruction, end: Instruction | None = None) -> bool | None:
         """Return whether any instruction computes between ``start`` and ``end``, which begin and end a
-        transfer. Return None if this is unknown. If ``end`` is None, it is the instruction that ``done_of``
-        finds."""
+        transfer. If ``end`` is None, the instruction that ``done_of`` finds is used. Return None if one of
+        the two instructions is not in this computation, or ``end`` is not after ``start``."""
         end = end or self.done_of(start)
         first = self._place.get(start.name)
         last = None if end is None else self._place.get(end.name)

@@ -53,6 +53,7 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def elements(self) -> int | None:
+        """The number of elements; None if a dimension has no known size."""
         known = [size for size in self.dims if size is not None]
         return math.prod(known) if len(known) == len(self.dims) else None
 
@@ -78,6 +79,7 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
 
 def _buffer(size: int) -> int:
+    """Round ``size`` up to a multiple of 512 bytes."""
     return -(-size // BUFFER) * BUFFER
 
 
@@ -113,14 +115,15 @@ Shape = Array | tuple["Shape | None", ...]
 
 @functools.lru_cache(maxsize=8192)
 def parse(text: str) -> Shape | None:
-    """Parse a shape, ``f32[8,128]{1,0}``: return an ``Array``, or a Python tuple of shapes for a tuple.
-    Return None if the text is not a shape."""
+    """Parse a shape, ``f32[8,128]{1,0}``: return an ``Array``, or a Python tuple of shapes for a tuple. A
+    ``token`` is an ``Array`` of 0 bits. Return None if the text is not a shape."""
     if len(text) > 200_000:
         return None
     return _parse(_COMMENT.sub("", text).strip(), 0)
 
 
 def _parse(text: str, depth: int) -> Shape | None:
+    """Parse a shape without comments. ``depth`` is the number of tuples around it."""
     if text.startswith("("):
         if not text.endswith(")") or depth >= MAX_DEPTH:
             return None
@@ -142,6 +145,8 @@ def _parse(text: str, depth: int) -> Shape | None:
 
 
 def _layout(text: str | None) -> tuple[tuple[int, ...] | None, int, str, int | None]:
+    """Return (dimension numbers, memory space, tiles, bits of an element) of a layout: ``1,0:T(8,128)S(1)``
+    -> ((1, 0), 1, ``(8,128)``, None)."""
     if text is None:
         return None, 0, "", None
     order, _, rest = text.partition(":")
@@ -202,10 +207,9 @@ def total(sizes: Sequence[int | None]) -> int | None:
 
 
 def of_result(opcode: str, text: str) -> Shape | None:
-    """Return the shape of an instruction's result. ``text`` is the shape that XLA prints for the instruction.
-    For a ``-start`` opcode, a send or a recv, it contains more than the result. Return None if the shape
-    cannot be read.
-    """
+    """Return the shape of an instruction's result: ``f32[4]`` for an ``all-gather-start`` with ``(f32[2],
+    f32[4])``. ``text`` is the shape that XLA prints for the instruction; for a ``-start`` opcode, a send or a
+    recv, it contains more than the result. Return None if the shape cannot be read."""
     # What XLA prints for an instruction that starts a transfer:
     #     copy-start                (result, operand, context)
     #     all-reduce-start          the result alone; since JAX 0.12 ((operands), result)
@@ -224,8 +228,7 @@ def of_result(opcode: str, text: str) -> Shape | None:
 
 def result_bytes(opcode: str, text: str) -> int | None:
     """Return the bytes of an instruction's result, without padding; None if unknown. ``text`` is the shape
-    that XLA prints for the instruction. For a ``-start`` opcode, a send or a recv, it contains more than the
-    result."""
+    that XLA prints for the instruction (see ``of_result``)."""
     return total_bytes(of_result(opcode, text))
 
 

@@ -10,7 +10,7 @@ mesh                    ``{mesh['a'=2,'b'=4], [{'b', 'a'}, {}]}``, ``'b':(1)2`` 
 others                  ``{replicated}``, ``{maximal device=0}``, ``{manual}``
 ======================  ====================================================================
 
-Positions are indices in ``mesh.devices.flat``. Source: XLA's hlo_sharding.cc, and texts of both versions.
+Positions are indices in ``mesh.devices.flat``. Source: XLA's hlo_sharding.cc, and texts in both formats.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ def read(text: str, mesh: Mesh | None) -> Spelled:
 
 
 def _tiled(match: re.Match[str], mesh: Mesh | None) -> Spelled:
+    """Return the sharding for a match of ``_TILED``."""
     dims = groups.numbers(match[1]) or []
     total = math.prod(dims)
     if not dims or not 0 < total <= groups.MAX_IDS:
@@ -90,6 +91,7 @@ def _tiled(match: re.Match[str], mesh: Mesh | None) -> Spelled:
 
 
 def _named(match: re.Match[str], mesh: Mesh | None) -> Spelled:
+    """Return the sharding for a match of ``_MESH``."""
     own = [(a or b or c, int(size)) for a, b, c, size in groups.AXIS.findall(match[1])]
     sizes = dict(own)
     total = math.prod(sizes.values())
@@ -205,4 +207,6 @@ def _digits(n: int, along: list[int], cut: Sequence[tuple[int, ...]], mesh: Mesh
 
 
 def _axis(name: str, before: int, size: int, whole: int) -> str:
+    """Return the text of an axis, or of a part of the size ``size``: ``data``, ``data:(2)4``. ``before`` is
+    the product of the sizes before the part, ``whole`` the size of the axis."""
     return name if size == whole else f"{name}:({before}){size}"

@@ -84,6 +84,8 @@ class Traffic:
     def _by(
         self, computation: Computation, reader: Instruction, name: str, size: int, times: int, depth: int
     ) -> int:
+        """Return a lower bound on the bytes that the instruction ``reader`` reads of the value ``name``. The
+        arguments are those of ``_read``."""
         opcode = reader.operation
         if opcode in _VIEWS:
             return self._read(computation, reader.name, size, times, depth + 1)
@@ -100,6 +102,8 @@ class Traffic:
     def _in_fusion(
         self, computation: Computation, fusion: Instruction, name: str, size: int, times: int
     ) -> int:
+        """Return a lower bound on the bytes that ``fusion`` reads of the value ``name``. The arguments are
+        those of ``_read``."""
         calls = self._graph.of(computation, fusion)
         if len(calls) != 1:
             return 0
@@ -164,10 +168,14 @@ class Traffic:
         return most
 
     def _written(self, entry: Computation, root: Instruction) -> int:
+        """Return a lower bound on the bytes that are written of the results of the program, which ``root``
+        returns."""
         names = operands(root.tail) if root.opcode == "tuple" else [root.name]
         return sum(self._bytes_written_by(entry, name) for name in names)
 
     def _bytes_written_by(self, entry: Computation, name: str) -> int:
+        """Return the bytes of the result ``name`` of the program, or 0 if it is perhaps not written as a
+        whole."""
         writer = entry.find(name)
         for _ in range(MAX_DEPTH):
             if writer is None or (writer.opcode not in _VIEWS and not writer.opcode.endswith("-done")):
@@ -202,6 +210,8 @@ def _size(text: str) -> int:
 
 
 def _is_matrix(instruction: Instruction) -> bool:
+    """Return whether an instruction is a call of a library (cuBLAS, cuDNN) that reads its operands and writes
+    its results as a whole."""
     target = (
         attribute(instruction.tail, "custom_call_target") if instruction.operation == "custom-call" else None
     )
