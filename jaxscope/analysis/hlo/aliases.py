@@ -15,6 +15,7 @@ kind)``. A path is the position in a tuple, or in a tuple of tuples; ``{}`` is t
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -173,13 +174,18 @@ def _alias_bytes(aliases: list[Alias], outputs: list[str], header: dict[str, str
     has no ``HloModule`` line, so that ``header`` is empty."""
     if not header:
         return None
-    sizes = []
-    for alias in aliases:
-        text = outputs[alias.output[0]] if alias.output and alias.output[0] < len(outputs) else None
-        if not alias.output and len(outputs) == 1:
-            text = outputs[0]
-        sizes.append(_device_bytes(text) if text else None)
-    return shapes.total(sizes)
+    return shapes.total([_device_bytes(text) if (text := _at(outputs, a.output)) else None for a in aliases])
+
+
+def _at(outputs: list[str], path: Sequence[int]) -> str | None:
+    """Return the shape at ``path`` (``(1, 0)``: member 0 of the tuple that is member 1) in ``outputs``, the
+    shapes of the results as text. An empty path is the only result. None if there is no such shape."""
+    if not path:
+        return outputs[0] if len(outputs) == 1 else None
+    if path[0] >= len(outputs):
+        return None
+    member = outputs[path[0]]
+    return member if len(path) == 1 else _at(shapes.members(member), path[1:])
 
 
 def _device_bytes(text: str) -> int | None:
