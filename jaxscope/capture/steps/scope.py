@@ -99,8 +99,9 @@ class RecordingScope:
     @property
     def runs_here(self) -> bool:
         """Whether calls that the running code makes now count for this block. They do not count if the code
-        is inside other blocks but not inside this one, or in another asyncio task. In a thread that has no
-        block and no task, they count. Always True if ``own`` is False."""
+        is inside other blocks but not inside this one. Code inside no block (as in a new thread) counts,
+        except in another asyncio task than the one that created this block. Always True if ``own`` is
+        False."""
         if not self._own:
             return True
         inside = around.get()
