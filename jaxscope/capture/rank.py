@@ -46,8 +46,8 @@ class Rank:
     def begin(self, index: int, count: int) -> None:
         """Start to record where the main thread of this process (number ``index`` of ``count``, from 0)
         waits, except on a system without ``/proc``. If the ranks (processes of the job) do not record to one
-        directory, also start to compare their programs. If they do, prepare the waits of
-        ``--stop-on-divergence``."""
+        directory, also start to compare their programs. If they do, ``compiled`` waits for the other ranks if
+        ``--stop-on-divergence`` is given."""
         self._count = count
         if not self._shares_directory():
             self._peers = Peers(self._writer, index, count)

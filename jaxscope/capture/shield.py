@@ -37,7 +37,7 @@ _report: Callable[[str, str], None] | None = None
 
 
 class _Thread(threading.local):
-    """The state of the present thread.
+    """The state of each thread: a thread sees its own values.
 
     Attributes:
       inside: identifies the callback of jaxscope that the thread is running; None: it is running none.
@@ -65,14 +65,15 @@ def reset(report: Callable[[str, str], None] | None) -> None:
 
 def switch_off(name: str, reason: str) -> None:
     """Skip the part ``name`` of the recording, such as ``live_arrays``, for good. Report the ``reason`` (for
-    example, the installed JAX does not have what the part needs) if nothing was reported about the part."""
+    example, the installed JAX does not have what the part needs), unless something was reported about the
+    part before."""
     _off.add(name)
     _report_once(name, reason)
 
 
 def works(name: str) -> bool:
-    """Return whether no failure of the part ``name`` of the recording was reported and it is not switched
-    off."""
+    """Return whether the part ``name`` of the recording has never failed and is not switched off. A part that
+    failed once does not count as working, even if it is still used."""
     return name not in _off and name not in _reported
 
 
@@ -107,8 +108,8 @@ def _failed(name: str, error: Exception) -> None:
 
 
 def _is_the_programs(error: Exception) -> bool:
-    """Return whether ``error`` is no failure of jaxscope: it came out of the program's own code, or says that
-    an array has been deleted."""
+    """Return whether ``error`` is no failure of jaxscope: code of the program was running when it was raised,
+    or it says that an array has been deleted."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -121,7 +122,7 @@ def _is_the_programs(error: Exception) -> bool:
 
 
 def of_signal_handler(error: Exception) -> bool:
-    """Return whether a signal handler of the program raised ``error``. It may run between any two
+    """Return whether a signal handler of the program raised ``error``. Such a handler may run between any two
     instructions, also of jaxscope, and the program waits for its exception."""
     trace, handlers = error.__traceback__, []
     for number in signal.valid_signals():
@@ -200,7 +201,7 @@ def busy() -> bool:
 
 
 def leave(token: object) -> None:
-    """Remove the mark that ``enter`` made for ``token``. Do nothing if it made none. Call this even if
-    ``enter`` did not return, because Ctrl-C may interrupt it after the mark was made."""
+    """Remove the mark that ``enter`` made with ``token`` in this thread. Do nothing if ``enter`` made none.
+    Call this even if ``enter`` did not return, because Ctrl-C may interrupt it after the mark was made."""
     if thread.inside is token:
         thread.inside = None

@@ -41,13 +41,14 @@ def elided(module: Any, text: str) -> bytes:
 
 
 def program_id(text: str, options: Any, platforms: Any, devices: Any, constants: bytes = b"") -> str:
-    """Return 16 hexadecimal digits that identify a program: a hash of all arguments.
+    """Return 16 hexadecimal digits that identify a program: a hash of all arguments. Equal programs get equal
+    ids in all processes.
 
     Args:
       text: the program's StableHLO; its source locations are ignored.
       options: the compiler options of jit, in any order.
-      platforms: the platforms that it was lowered for.
-      devices: the devices that it is compiled for, as any value with a repr.
+      platforms: the platforms that the program was lowered for.
+      devices: the devices that the program is compiled for, as any value with a repr.
       constants: a hash of the constants that ``text`` leaves out (``elided``).
     """
     bare = LOCATION.sub("", LOCATION_LINE.sub("", "\n" + text))

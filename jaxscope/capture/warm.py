@@ -24,7 +24,7 @@ class PythonTick:
     Attributes:
       value: the count.
       cells, index: each new value is stored by ``cells[index] = value``.
-      due: the calls from this number on need more work than counting.
+      due: calls whose number is at least ``due`` need more work than counting.
     """
 
     __slots__ = ("cells", "due", "index", "value")
