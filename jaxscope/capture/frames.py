@@ -70,7 +70,7 @@ def _standing(file: str, package: str, function: str) -> Standing:
     Args:
       file: the file with the code of the function.
       package: the package that defines the function; empty: unknown.
-      function: the qualified name of the function if its code is in no file (``<string>``); else empty.
+      function: the qualified name of the function if its code has no file (``<string>``); else empty.
     """
     if package in _skipped or is_pythons_own(file):
         return Standing.LIBRARY
@@ -124,7 +124,8 @@ def is_library_file(file: str) -> bool:
 
 
 def location(frame: FrameType) -> Frame:
-    """Return the file, line and function that ``frame`` is executing, as data for the log."""
+    """Return the file, the line and the function (its qualified name) that ``frame`` is executing, as data
+    for the log."""
     code = frame.f_code
     return Frame(file=code.co_filename, line=frame.f_lineno or code.co_firstlineno, function=code.co_qualname)
 

@@ -59,7 +59,7 @@ from jaxscope.schema.line_times import (
 PERIOD_S = 0.02  # at the beginning; _stacks.c makes it longer
 GROWN = 1.5
 LOOK_S = 1.0  # seconds until ``look`` is first called
-RETRY_S = 0.05  # seconds until the next attempt, if it could not be called
+RETRY_S = 0.05  # seconds until the next attempt, if ``look`` could not be called
 FIRST_S = 5.0  # seconds after which the times are first written
 MOST_CALLERS = 6  # lines of the user that are kept of one stack
 MOST = 300  # entries of one event
@@ -77,7 +77,7 @@ _FRAMES = {
     CALLING: frozenset({CALL_FRAME}),
     _MAKING_TEXT: TEXT_FRAMES,
 }
-# If functions of several kinds are on the stack: which of them says what the thread does
+# If functions of several kinds are on the stack, the first of these kinds says what the thread does
 _FIRST = (CHECKING, WAITING, COPYING, CALLING, _MAKING_TEXT)
 
 
@@ -233,7 +233,8 @@ def _add(samples: list[Any], sums: _Sums) -> float:
 
 
 def _lines(sums: _Sums, most: int) -> list[LineTime]:
-    """Return the entries of ``sums`` that have a line of the user, the longest first, at most ``most``."""
+    """Return the entries of ``sums`` that have a line of the user, as data for the log: at most ``most``,
+    those with the longest times first."""
     known = [(at, parts) for at, parts in sums.items() if at.stack]
     return [
         LineTime(
@@ -251,7 +252,7 @@ def _lines(sums: _Sums, most: int) -> list[LineTime]:
 
 
 def _debugging() -> list[str]:
-    """Return the names of those settings of JAX in DEBUGGING that are on now."""
+    """Return the names of the settings in DEBUGGING (``jax_debug_nans``, ...) that are on now."""
     config = getattr(sys.modules.get("jax"), "config", None)
     return [name for name in DEBUGGING if getattr(config, name, False)]
 
@@ -306,8 +307,9 @@ class _Stacks:
         self._positions: dict[tuple[int, int], tuple[int, int | None]] = {}
 
     def place(self, codes: list[CodeType], instructions: list[int]) -> _Place:
-        """Return what a thread does and on which lines of the user. The result is empty if only libraries are
-        on its stack.
+        """Return what a thread does and on which lines of the user. If the user has no line on its stack,
+        lines of installed packages take their place. If only libraries are on the stack, the result has no
+        line.
 
         Args:
           codes: the code objects of the frames on its stack, innermost first.

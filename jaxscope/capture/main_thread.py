@@ -23,7 +23,7 @@ from jaxscope.schema.keys import Frame
 
 LOOK_S = 2.0  # the longest time between two readings of the counters
 LOOKS = 5  # readings without a change, before it is recorded that the main thread waits or has no events
-PERIODS = 50  # each time as many waits were recorded, a wait must be twice as long to be recorded
+PERIODS = 50  # after each PERIODS recorded waits, a wait must be twice as long to be recorded
 COUNTERS = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 
 

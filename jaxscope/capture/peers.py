@@ -28,7 +28,7 @@ PER_RANK_S = 0.003  # the time between two rounds is at least this for each rank
 LATEST = 8  # programs that a rank publishes at a time
 NAME = 100  # characters of a function's id: what a rank publishes stays below 2 KB
 SETTLE_NS = 2_000_000_000  # a difference is recorded after this time, in which more ranks may publish
-AHEAD_NS = 3_000_000_000  # the same for a program that at most half of the ranks have
+AHEAD_NS = 3_000_000_000  # as SETTLE_NS, if at most half of the ranks have the program
 LEAVE_S = 1.0  # the longest time that the program's exit waits for the thread
 MOST_EVENTS = 20
 
@@ -119,7 +119,7 @@ class Peers:
         return True
 
     def _read(self, key: str, value: str, now: int) -> None:
-        """Remember what a rank (process of the job) has published.
+        """Remember what a rank (process of the job) has published in the key-value store of JAX.
 
         Args:
           key: the key of the store, which ends in the number of the rank.

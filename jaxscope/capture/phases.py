@@ -132,9 +132,9 @@ class Phases:
         )
 
     def lowered(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write the event ``Lowered`` at the end of the lowering of ``call``, which took ``seconds``. Also
-        lower a program of the user for each accelerator of ``--target``. ``stack`` has JAX's frames by
-        function name."""
+        """Write the event ``Lowered`` at the end of the lowering of ``call``, which took ``seconds``, and
+        store the program's StableHLO, unless ``ir`` excludes it. Also lower a program of the user for each
+        accelerator of ``--target``. ``stack`` has JAX's frames by function name."""
         frame = jax_internals.LoweringFrame.on(stack)
         outer_frames = [
             outer

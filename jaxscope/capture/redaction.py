@@ -35,7 +35,7 @@ def project(script: str) -> list[str]:
 
     From each of these two, the search goes upwards to the nearest directory that has a ``.git``, a
     ``pyproject.toml`` or the like. If there is none, or it is the home directory, the directory where the
-    search began is returned. The root and the home directory are never returned.
+    search began is returned. No search begins in the root or the home directory.
     """
     projects = []
     for folder in (cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100
@@ -81,7 +81,7 @@ class Redaction:
         """Return ``value``, the field ``name`` of an event of the kind ``kind`` (``Missed``), with secrets
         removed or replaced. Dicts and lists are redacted item by item."""
         if isinstance(value, str):
-            if name in _VALUES and kind != "Rounded":  # which has dtypes there
+            if name in _VALUES and kind != "Rounded":  # a Rounded event has dtypes in these fields
                 return self._mark(value)
             if name in _SOURCE and kind in ("Transferred", "SourceSeen"):
                 return None

@@ -12,8 +12,8 @@ import numpy as np
 
 ROWS, COLUMNS = 1000, 8  # the part of an array that is examined
 FEWEST = 20  # numbers or pairs that are examined
-FAR = 4  # times the range of the numbers: how far from 0 the largest is, if differences may be lost
-ROUNDING = 2.0**-44  # of a number: smaller differences are rounding errors of float64
+FAR = 4  # numbers are far from 0 if the largest is more than FAR times their range
+ROUNDING = 2.0**-44  # differences below this part of a number are rounding errors of float64
 SMALLER = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 

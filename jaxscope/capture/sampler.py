@@ -7,8 +7,9 @@ steps, snapshots are taken at compilations and transfers, or while the main thre
 user (``capture/line_times.py``), at growing intervals: after a snapshot at 10 s, the next one is taken at
 APART times 10 s or later.
 
-Three snapshots are always taken: one that the user requests, the one at exit, and one when memory runs out.
-Because they also cost time, the next snapshots are taken later.
+Two snapshots are always taken: one that the user requests, and the last one, at the end of the recording. The
+reason of the last one is EXHAUSTED if memory ran out. Because these snapshots also cost time, the next ones
+are taken later.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ COUNTING_SHARE = 0.1  # the part of SHARE for counting the arrays without taking
 FIRST_STEPS = 4
 FIRST_S = 1.0  # seconds before the first snapshot at a transfer
 FIRST_COST_S = 0.05  # what the first snapshot at a step may cost, however short the program has run
-PAUSE_S = 10.0  # until it is tested again whether steps are counted
+PAUSE_S = 10.0  # seconds until ``looked`` tests again whether steps are counted
 SHORTEST_S = 0.2  # between two calls of ``looked``
 APART = 1.5
 GROWN = 1.25  # times as many arrays as in the last snapshot cause a new one
@@ -85,8 +86,9 @@ class Budget:
 
     @property
     def next_counting(self) -> float:
-        """The earliest time, in seconds by the clock, at which the live arrays may be counted again. Counting
-        them may take only a small part of the time that is allowed for snapshots."""
+        """The earliest time, in seconds by the clock, at which the live arrays may be counted again. Before
+        this time, counting has used up its part of the time for snapshots (COUNTING_SHARE), or snapshots have
+        used up all of it."""
         return self._began + max(self.counting / COUNTING_SHARE, self.spent) / SHARE
 
     def counted(self, seconds: float) -> None:
@@ -143,8 +145,9 @@ class Sampler:
         self._wait = 0.0  # without steps: seconds from the beginning before which no snapshot is taken
 
     def step_ended(self, step: int) -> int:
-        """Take a snapshot of the live arrays at the end of the training step number ``step``, if one is due.
-        Return after how many more steps this method is to be called again."""
+        """Take a snapshot of the live arrays at the end of the training step number ``step``, if one is due
+        or the number of arrays has grown, and the time budget allows it. Return after how many more steps
+        this method is to be called again."""
         now = self._clock()
         step_seconds = (now - self._last_step[1]) / max(1, step - self._last_step[0])
         self._last_step = step, now

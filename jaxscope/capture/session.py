@@ -162,8 +162,9 @@ class Session:
         return transfers, (HostCopies(transfers), StagedArrays(transfers, lambda: self.probe.callbacks))
 
     def _compare_ranks(self) -> Rank:
-        """Return a new object that compares the programs of this process with those of the other processes of
-        the job."""
+        """Return a new ``Rank``, which compares the programs of this process with those of the other
+        processes of the job. It does nothing until the number of processes is known
+        (``_several_processes``)."""
         rank = self.probe.phases.rank = Rank(
             self.run,
             self.writer,
@@ -175,7 +176,8 @@ class Session:
         return rank
 
     def begin(self) -> None:
-        """Begin the recording: write the first event and register the listeners with JAX."""
+        """Begin the recording: write the first event to the log, register the listeners with JAX, and start
+        the parts that observe copies, steps and lines."""
         if self._how == "child":
             self.tracker.beside(self.run)
         self.writer.open()
@@ -218,8 +220,8 @@ class Session:
             shield.attempt("rank", self.rank.begin, index, count)
 
     def _backend_seen(self) -> None:
-        """End the sampling of lines before JAX had a backend, and begin the main one. Called when JAX's
-        backend exists."""
+        """Begin to sample the lines of the main thread for the time in which JAX has a backend; the samples
+        taken before are kept apart. Called when JAX's backend exists."""
         if self.line_times is not None:
             shield.attempt("line_times", self.line_times.start)
 
@@ -454,8 +456,8 @@ class Session:
         self.writer.emit(event)
 
     def _degraded(self, name: str, reason: str) -> None:
-        """Log an event ``Degraded``: the part ``name`` of the recording is not available, for the given
-        ``reason``."""
+        """Log an event ``Degraded``: the part ``name`` of the recording is not available, or only in part,
+        for the given ``reason``."""
         self.writer.emit(ev.Degraded(seam=name, reason=reason))
 
 

@@ -72,8 +72,8 @@ def switch_off(name: str, reason: str) -> None:
 
 
 def works(name: str) -> bool:
-    """Return whether the part ``name`` of the recording has never failed and is not switched off. A part that
-    failed once does not count as working, even if it is still used."""
+    """Return whether no failure of the part ``name`` of the recording was reported and the part is not
+    switched off. A part that failed once does not count as working, even if it succeeds later."""
     return name not in _off and name not in _reported
 
 
@@ -108,8 +108,8 @@ def _failed(name: str, error: Exception) -> None:
 
 
 def _is_the_programs(error: Exception) -> bool:
-    """Return whether ``error`` is no failure of jaxscope: code of the program was running when it was raised,
-    or it says that an array has been deleted."""
+    """Return whether ``error`` is no failure of jaxscope: a function of the program is in its traceback, or
+    its message says that an array has been deleted."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame

@@ -41,8 +41,7 @@ def elided(module: Any, text: str) -> bytes:
 
 
 def program_id(text: str, options: Any, platforms: Any, devices: Any, constants: bytes = b"") -> str:
-    """Return 16 hexadecimal digits that identify a program: a hash of all arguments. Equal programs get equal
-    ids in all processes.
+    """Return 16 hexadecimal digits that identify a program: a hash of all arguments.
 
     Args:
       text: the program's StableHLO; its source locations are ignored.
@@ -106,7 +105,7 @@ def fingerprint(executable: Any) -> str | None:
 
 
 def devices(backend: Any) -> list[Device]:
-    """Return the devices of JAX's ``backend`` as data."""
+    """Return the devices of JAX's ``backend``, those of all processes, as data."""
     return [
         Device(id=d.id, kind=str(d.device_kind), process_index=int(d.process_index))
         for d in backend.devices()

@@ -547,7 +547,7 @@ def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _user_modules() -> list[ModuleType]:
-    """Return the imported modules that belong to the user's program."""
+    """Return the imported modules that belong to the user's program. Modules without a file are left out."""
     modules = []
     for name, module in list(sys.modules.items()):
         # A lazy module is of another class, and reading its attributes may load it: skip it.

@@ -52,7 +52,7 @@ class HostCopies:
                 setattr(array, name, stand)
 
     def remove(self) -> None:
-        """Restore JAX's methods."""
+        """Restore JAX's methods, except where something else has replaced them meanwhile."""
         array = jax_internals.array_class()
         for stand in self._stands:
             stand.copies = None  # whoever still refers to it gets JAX's method from now on

@@ -133,7 +133,8 @@ class StagedArrays:
             primitive.def_impl(stand)
 
     def remove(self) -> None:
-        """Restore JAX's implementation of the two primitives that ``jnp.asarray`` and ``jnp.array`` run."""
+        """Restore JAX's implementation of the two primitives that ``jnp.asarray`` and ``jnp.array`` run,
+        except where something else has replaced it meanwhile."""
         for primitive, stand in self._stands:
             stand.staged = None
             if primitive.impl is stand:

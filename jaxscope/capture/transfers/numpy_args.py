@@ -110,8 +110,8 @@ class Arguments:
             shield.switch_off("numpy_arguments", f"{type(e).__name__}: {str(e)[:300]}")
 
     def _find_indicator(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
-        """Find a leaf of the arguments whose type and size determined, in all calls in ``_seen`` that have
-        this leaf, how many bytes the call passed.
+        """Find a leaf of the arguments whose type and size determined, in all examined calls that have this
+        leaf, how many bytes the call passed.
 
         Return (the position or keyword of the argument with the leaf, functions that lead from this argument
         to the leaf, a dict: type and size of the leaf -> counter of the calls); None if there is no such
