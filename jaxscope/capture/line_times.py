@@ -204,6 +204,8 @@ class LineTimer:
         return max(1, step // 4)
 
     def _write(self, sampling: Any) -> None:
+        """Add the new samples of ``sampling``, the module ``_stacks``, to the sums, and log all sums if there
+        are any."""
         self._seconds += _add(sampling.take(), self._places)
         if self._places:
             self._emit(self._event())
@@ -364,6 +366,7 @@ class _Stacks:
         return None
 
     def _examine(self, code: CodeType) -> _Code:
+        """Return the properties of ``code``, a code object, and remember them."""
         file, name = code.co_filename, code.co_name
         jax = frames.library_of(file) in JAX_ROOTS and not file.endswith(AROUND)
         describes = jax and (file.endswith(DESCRIBES_FILES) or code.co_qualname in DESCRIBES)

@@ -65,6 +65,7 @@ class MainThread:
             self._stopped.release()
 
     def _run(self) -> None:
+        """Look at the main thread at intervals, until ``stop`` is called."""
         while not self._stopped.acquire(timeout=self._look_s):
             shield.attempt("main_thread", self._look, time.time_ns())
 

@@ -175,6 +175,7 @@ class Probe:
     # -- one event each -----------------------------------------------------------------------------
 
     def _on_copy(self, handle: Callable[[DevicePuts, FrameType], None], event_frame: FrameType) -> None:
+        """Pass JAX's event of a copy to ``handle``, a method of DevicePuts, if copies are recorded."""
         if self.puts is not None:
             self._guarded("device_puts", handle, self.puts, event_frame)
 

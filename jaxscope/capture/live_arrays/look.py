@@ -127,6 +127,8 @@ class Look:
         suspects: Collection[UnnamedKey],
         **more: Any,
     ) -> ArraysSeen:
+        """Do what ``take`` does, with the same arguments, but do not measure the garbage collections
+        meanwhile."""
         live, self._live = self._live, []
         kinds = _Kinds()
         kinds.add(live)

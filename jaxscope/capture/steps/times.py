@@ -38,6 +38,8 @@ class StepTimes:
         return self._due - step
 
     def _write(self, step: int) -> None:
+        """Log all copies so far and then the event ``StepTimed`` for the end of the training step
+        ``step``."""
         now = time.perf_counter_ns()
         if self._transfers is not None:
             self._transfers.step_thread = threading.get_ident()

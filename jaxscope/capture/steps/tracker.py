@@ -121,6 +121,8 @@ class Counter(Count):
             self.set_due()
 
     def flush(self) -> None:
+        """Write the counts that have changed to the log: of calls, and of calls by the bytes of their NumPy
+        arguments."""
         super().flush()
         for count in list(self.arguments.counts.values()) if self.arguments is not None else ():
             count.flush()
