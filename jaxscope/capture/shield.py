@@ -1,7 +1,7 @@
 """Keep exceptions of jaxscope away from the user's program.
 
 Every callback of jaxscope runs inside ``attempt``, under the name of a part of the recording, such as
-``live_arrays``. When a part first fails, an event ``Degraded`` with the reason is written. A part that fails
+``line_times``. When a part first fails, an event ``Degraded`` with the reason is written. A part that fails
 STRIKES times without a success in between is then skipped: first for STRIKES calls, then for twice as many
 each time it fails again (at most LONGEST_REST), until it succeeds. A part that needs what the installed JAX
 does not have is switched off for good.
@@ -64,7 +64,7 @@ def reset(report: Callable[[str, str], None] | None) -> None:
 
 
 def switch_off(name: str, reason: str) -> None:
-    """Skip the part ``name`` of the recording, such as ``live_arrays``, for good. Report the ``reason`` (for
+    """Skip the part ``name`` of the recording, such as ``line_times``, for good. Report the ``reason`` (for
     example, the installed JAX does not have what the part needs), unless something was reported about the
     part before."""
     _off.add(name)
@@ -138,7 +138,7 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
     """Call ``action(*args)`` and return its result; None if it raises an exception. KeyboardInterrupt,
     SystemExit and exceptions of signal handlers are not caught.
 
-    The exception counts as a failure of the part ``name`` of the recording (such as ``live_arrays``), unless
+    The exception counts as a failure of the part ``name`` of the recording (such as ``line_times``), unless
     the program's own code raised it or an array was deleted. Also return None, without calling ``action``,
     while this part is skipped or switched off.
     """
