@@ -1,5 +1,5 @@
 """For ``--stop-on-divergence``: make each process of a job wait after each compilation, until all processes
-(ranks) of the job have compiled the same program. Only then the program runs.
+(ranks) of the job have compiled the same program. Only then does the program run.
 
 No message is sent and no collective runs. The ranks write their logs to one shared directory. The process of
 jaxscope that watches rank 0 compares these logs, and writes to this directory which programs are the same in
@@ -36,7 +36,8 @@ class Agreement:
 
     def wait(self, call: int) -> None:
         """Wait until all ranks (processes of the job) have compiled the program that this process compiled in
-        its call number ``call``. Return at once if this process is not part of a job.
+        its call number ``call``. Return at once if this process is not part of a job, or if an earlier wait
+        took too long.
 
         After HELD_S seconds, or UNCOMPARED_S seconds if no process compares the logs of the ranks, call
         ``given_up`` and return.

@@ -25,8 +25,8 @@ def subscribe(listener: Callable[[Any], None]) -> None:
 
 
 def notify(session: Any) -> None:
-    """Make ``session`` (a ``capture.session.Session``) the recording in progress, and call all listeners with
-    it. None: no recording is in progress from now on."""
+    """Make ``session`` (a ``capture.session.Session``) the recording in progress, and call all subscribed
+    listeners with it. None: from now on, no recording is in progress."""
     global current
     current = session
     for listener in _listeners:

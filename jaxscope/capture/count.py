@@ -1,5 +1,5 @@
-"""Count calls. To count a call costs one addition and one store. The count is stored in a file that is mapped
-into memory (``log.counts``), so that it is not lost when the process is killed."""
+"""Count calls. Each call costs one addition and one store. The count is stored in a file that is mapped into
+memory (``log.counts``), so that it is not lost when the process is killed."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Count(Tick):
         self.restart()
 
     def restart(self) -> None:
-        """Set the count to 0. This is done at the beginning, and in a forked child, which has its own mapped
-        file."""
+        """Set the count to 0, at the beginning and in a forked child. The next new value reserves a new place
+        in a memory-mapped file, because a forked child has its own file."""
         self.value = self._written = self.index = 0
         self.cell: int | None = None
         self.cells: Any = _Unplaced(self)
@@ -59,9 +59,9 @@ class Count(Tick):
             self._writer.emit(self._event(self.value, self.cell))
 
     def place(self) -> None:
-        """Reserve a cell (a place for one number) in the mapped file, and store the count there from now on.
-        Write the index of the cell to the log. If no file can be mapped, write the count to the log at most
-        ten times a second from now on."""
+        """Reserve a cell (a place for one number) in a memory-mapped file, and store the count there from now
+        on. Write the index of the cell to the log. If no file can be mapped, write the count to the log at
+        most ten times a second from now on."""
         cell = self._writer.cell()
         if cell is None:
             self.cells = _InTheLog(self)
@@ -73,8 +73,8 @@ class Count(Tick):
 
 
 class _Unplaced:
-    """Stands for the mapped file until a count is first stored, and then calls ``place``. So the code that
-    counts a call does not check whether there is a cell."""
+    """Stands for the memory-mapped file until the count is first stored, and then calls the count's
+    ``place``. So the code that counts a call need not check whether there is a place for the count."""
 
     def __init__(self, count: Count) -> None:
         self._count = count
@@ -84,8 +84,8 @@ class _Unplaced:
 
 
 class _InTheLog:
-    """Stands for the mapped file if no file can be mapped. Storing the count writes it to the log, at most
-    ten times a second."""
+    """Stands for the memory-mapped file if no file can be mapped. Storing the count writes it to the log, at
+    most ten times a second."""
 
     def __init__(self, count: Count) -> None:
         self._count = count

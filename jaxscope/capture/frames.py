@@ -42,8 +42,8 @@ def configure(extra: list[str]) -> None:
 
 
 def is_library(module: object) -> bool:
-    """Return whether the module with the name ``module`` belongs to JAX, to a library around JAX such as
-    flax, or to jaxscope."""
+    """Return whether the module named ``module`` (``flax.linen.module``) belongs to JAX, to a library around
+    JAX such as flax, or to jaxscope."""
     return root(module) in _skipped
 
 
@@ -56,7 +56,7 @@ _STDLIB = tuple(
 
 
 def is_pythons_own(file: str) -> bool:
-    """Return whether ``file`` is a file of Python's standard library."""
+    """Return whether ``file``, the file name of a code object, belongs to Python's standard library."""
     return file.startswith("<frozen") or (
         file.startswith(_STDLIB) and "site-packages" not in file and "dist-packages" not in file
     )
@@ -70,7 +70,7 @@ def _standing(file: str, package: str, function: str) -> Standing:
     Args:
       file: the file with the code of the function.
       package: the package that defines the function; empty: unknown.
-      function: the qualified name of the function if its code is in no file (``<string>``); else empty.
+      function: the qualified name of the function if its code has no file (``<string>``); else empty.
     """
     if package in _skipped or is_pythons_own(file):
         return Standing.LIBRARY
@@ -112,8 +112,8 @@ def library_of(file: str | None) -> str | None:
 
 
 def package_of(file: str) -> str | None:
-    """Return the name of the installed package (in ``site-packages``) that contains ``file``: ``numpy``.
-    Return None if there is none."""
+    """Return the name of the installed package whose directory in ``site-packages`` contains ``file``:
+    ``numpy``. Return None if the file is in no such directory."""
     found = _INSTALLED.findall(file)
     return found[-1] if found else None
 
@@ -124,22 +124,22 @@ def is_library_file(file: str) -> bool:
 
 
 def location(frame: FrameType) -> Frame:
-    """Return the file, line and function that ``frame`` is executing, as data for the log."""
+    """Return the file, the line and the function (its qualified name) that ``frame`` is executing, as data
+    for the log."""
     code = frame.f_code
     return Frame(file=code.co_filename, line=frame.f_lineno or code.co_firstlineno, function=code.co_qualname)
 
 
 def column(frame: FrameType) -> int | None:
-    """Return the column, in bytes of UTF-8, of the expression that ``frame`` is executing; None if the code
-    has no information about columns."""
+    """Return the column, in bytes of UTF-8 from 0, at which the expression begins that ``frame`` is
+    executing; None if the code has no information about columns."""
     at = next(itertools.islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
     return at[2] if at is not None else None
 
 
 def users(frames: Iterable[FrameType]) -> list[FrameType]:
-    """Return those of ``frames`` (innermost first) that run the user's code, at most MAX_STACK. If
-    there are none, return the frames of installed packages (other than JAX and libraries around it)
-    instead."""
+    """Return those of ``frames`` (innermost first) that run the user's code, at most MAX_STACK. If there are
+    none, return the frames of installed packages (other than JAX and libraries around JAX) instead."""
     best, kept = Standing.LIBRARY, list[FrameType]()
     for f in frames:
         whose = standing(f)
@@ -153,8 +153,8 @@ def users(frames: Iterable[FrameType]) -> list[FrameType]:
 
 
 def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
-    """Return whether ``file`` belongs to an installed package while the stack of ``frame`` also has code of
-    the user. If so, the functions in ``file`` do not count as the user's. False if ``file`` is None."""
+    """Return whether ``file`` belongs to an installed package while code of the user is on the stack of
+    ``frame``. If so, the functions in ``file`` do not count as the user's. False if ``file`` is None."""
     if file is None or file_standing(file) != Standing.INSTALLED:
         return False
     return any(standing(f) == Standing.USER for f in walk(frame))
@@ -177,9 +177,9 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 
 def raised_in(trace: TracebackType | None) -> str | None:
-    """Return the name of the package whose code raised an exception; None if the user's code did. If JAX or
-    Python raised it, the code that called them counts; None if there is none. ``trace`` is the traceback of
-    the exception."""
+    """Return the name of the package whose code raised an exception; None if the user's code did. Frames of
+    JAX and of Python itself do not count: if they raised it, the code that called them is meant. Also None if
+    there is only such code. ``trace`` is the traceback of the exception."""
     last: FrameType | None = None
     while trace is not None:
         module = root(module_of(trace.tb_frame))
@@ -190,9 +190,9 @@ def raised_in(trace: TracebackType | None) -> str | None:
 
 
 def _between(frame: FrameType) -> bool:
-    """Return whether ``frame`` only passes a call on: the wrapper of ``jaxscope.watch``, Python's import
-    system, a method that a decorator generated (the ``__init__`` of a dataclass), JAX's function that
-    shortens tracebacks."""
+    """Return whether ``frame`` only passes a call on. Such frames are the wrapper of ``jaxscope.watch``,
+    Python's import system, a method that a decorator generated (the ``__init__`` of a dataclass), and JAX's
+    function that shortens tracebacks."""
     module = module_of(frame)
     own = root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS
     file = frame.f_code.co_filename
@@ -202,12 +202,12 @@ def _between(frame: FrameType) -> bool:
 
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
     """Find the user's line that called JAX or a library which uses JAX, such as flax. Return (the index of
-    this line in ``user_frames(frame)``, the name of the library). If several lines called such a library, the
-    outermost one counts.
+    this line in ``user_frames(frame)``, the name of the library). If several lines called such a library,
+    take the outermost one.
 
     If no line called such a library, return (0, the name of the installed package that the innermost line
-    called). The name is None if this line called none. Where ``jax.tree.map`` or NumPy (``np.vectorize``)
-    calls a function of the user, as a loop would, the lines further in count.
+    called). The name is None if the innermost line called no package. Functions of NumPy and ``jax.tree.map``
+    that call a function of the user are treated like a loop: the user's lines inside them count first.
 
     Args:
       frame: the innermost frame of the stack.

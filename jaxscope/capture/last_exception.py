@@ -12,7 +12,8 @@ MAX_MESSAGE = 2000
 
 
 def stored() -> BaseException | None:
-    """Return the uncaught exception that the interpreter printed last; None if there was none."""
+    """Return the uncaught exception for which the interpreter last printed a traceback; None if there was
+    none."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     return error if isinstance(error, BaseException) else None
 

@@ -3,14 +3,14 @@ values, checking them for NaN, copying to devices, calling compiled functions, o
 line's own Python code and calls.
 
 C code (``jaxscope/_stacks.c``) samples the stack of the main thread, at first about 50 times a second, later
-less often. A sample counts for the seconds since the sample before it. This module adds up the samples.
-It writes the sums as an event ``LineTimes`` whenever the recorded time has grown by half, and at the end.
+less often. A sample counts for the seconds since the sample before it. This module adds up the samples. It
+writes the sums as an event ``LineTimes`` whenever the recorded time has grown by half, and at the end.
 
 After a sample, the main thread can also run Python code of jaxscope (``look``), which takes snapshots of the
 live arrays if nothing else happens.
 
-The samples of the time before JAX has a backend are added up apart. A thread requests the samples, and Python
-warns when a process with several threads forks: in that time, a fork therefore ends the sampling. Later, the
+The samples taken before JAX has a backend are added up apart. A thread requests the samples, and Python warns
+when a process with several threads forks. So before JAX has a backend, a fork ends the sampling. Later, the
 backend has threads of its own.
 """
 
@@ -59,7 +59,7 @@ from jaxscope.schema.line_times import (
 PERIOD_S = 0.02  # at the beginning; _stacks.c makes it longer
 GROWN = 1.5
 LOOK_S = 1.0  # seconds until ``look`` is first called
-RETRY_S = 0.05  # seconds until the next attempt, if it could not be called
+RETRY_S = 0.05  # seconds until the next attempt, if ``look`` could not be called
 FIRST_S = 5.0  # seconds after which the times are first written
 MOST_CALLERS = 6  # lines of the user that are kept of one stack
 MOST = 300  # entries of one event
@@ -77,7 +77,7 @@ _FRAMES = {
     CALLING: frozenset({CALL_FRAME}),
     _MAKING_TEXT: TEXT_FRAMES,
 }
-# If functions of several kinds are on the stack: which of them says what the thread does
+# If functions of several kinds are on the stack, the first of these kinds says what the thread does
 _FIRST = (CHECKING, WAITING, COPYING, CALLING, _MAKING_TEXT)
 
 
@@ -112,8 +112,8 @@ class LineTimer:
       emit: is called with each event.
       clock: returns the present time in seconds.
       look: is called with the running frame now and then, when the main thread runs code of the user and no
-        function of JAX is on the stack. It returns after how many seconds it is to be called again; None: it
-        is not known. ``look`` None: nothing is called.
+        function of JAX is on the stack. It returns after how many seconds it is to be called again; None:
+        after LOOK_S. If ``look`` itself is None, nothing is called.
     """
 
     def __init__(
@@ -147,8 +147,9 @@ class LineTimer:
                     self._sampler.call_after(LOOK_S, self._at_sample)
 
     def _at_sample(self) -> None:
-        """Call ``look``, if the main thread runs code of the user, and no function of JAX or jaxscope is on
-        the stack: one of these may be changing what is read. Called in the main thread after a sample."""
+        """Call ``look`` in the main thread, after a sample of its stack. Do not call it unless the user's
+        code runs and no function of JAX or jaxscope is on the stack, because such a function may be changing
+        what ``look`` reads. Also set when this method is called again."""
         frame, token, wait = sys._getframe(1), object(), None
         try:
             if self._look is not None and _runs_only_the_program(frame) and shield.enter(token):
@@ -162,8 +163,8 @@ class LineTimer:
                 self._sampler.call_after(RETRY_S if wait is None else wait, self._at_sample)
 
     def end_setup(self) -> None:
-        """If JAX had no backend when the sampling began: stop it, and keep the samples. This is also called
-        before the process forks."""
+        """End the sampling that began before JAX had a backend, and keep its samples. Do nothing if no such
+        sampling is in progress. This is also called before the process forks."""
         with self._lock:
             if self._in_setup:
                 sampling, self._sampler, self._in_setup = self._sampler, None, False
@@ -171,7 +172,7 @@ class LineTimer:
                 sampling.stop()
 
     def stop(self) -> None:
-        """Write the times for the last time, and stop sampling."""
+        """Log the times of the lines for the last time, and stop sampling."""
         shield.attempt("line_times", self.end_setup)
         sampling, self._sampler = self._sampler, None
         if sampling is not None:
@@ -189,20 +190,22 @@ class LineTimer:
             sampling.stop()
 
     def passed(self) -> None:
-        """Write the times to the log if the recorded time has grown by half since they were last written, and
-        for the first time after FIRST_S seconds."""
+        """Log the times of the lines if the recorded time has grown by half since they were last logged; for
+        the first time after FIRST_S seconds."""
         elapsed = self._clock() - self._began
         if self._sampler is not None and not self._in_setup and elapsed >= self._due:
             self._due = GROWN * elapsed
             shield.attempt("line_times", self._write, self._sampler)
 
     def step_ended(self, step: int) -> int:
-        """Write the times to the log if they are due (``passed``), at the end of the training step number
-        ``step``. Return after how many more steps this method is to be called again."""
+        """Log the times of the lines at the end of the training step number ``step``, if they are due
+        (``passed``). Return after how many more steps this method is to be called again."""
         self.passed()
         return max(1, step // 4)
 
     def _write(self, sampling: Any) -> None:
+        """Add the new samples of ``sampling``, the module ``_stacks``, to the sums, and log all sums if there
+        are any."""
         self._seconds += _add(sampling.take(), self._places)
         if self._places:
             self._emit(self._event())
@@ -219,7 +222,9 @@ class LineTimer:
 
 
 def _add(samples: list[Any], sums: _Sums) -> float:
-    """Add ``samples`` to ``sums``. Return the seconds of all of them."""
+    """Add ``samples`` of the main thread's stack to ``sums``, and return the seconds for which they count.
+    Each sample is (seconds, whether the thread slept, code object, instruction offset, code object,
+    instruction offset, ...), innermost frame first."""
     stacks, whole = _Stacks(), 0.0
     for seconds, slept, *stack in samples:
         whole += seconds
@@ -230,7 +235,8 @@ def _add(samples: list[Any], sums: _Sums) -> float:
 
 
 def _lines(sums: _Sums, most: int) -> list[LineTime]:
-    """Return the entries of ``sums`` that have a line of the user, the longest first, at most ``most``."""
+    """Return the entries of ``sums`` that have a line of the user, as data for the log: at most ``most``,
+    those with the longest times first."""
     known = [(at, parts) for at, parts in sums.items() if at.stack]
     return [
         LineTime(
@@ -248,14 +254,15 @@ def _lines(sums: _Sums, most: int) -> list[LineTime]:
 
 
 def _debugging() -> list[str]:
-    """Return the names of those settings of JAX in DEBUGGING that are on now."""
+    """Return the names of the settings in DEBUGGING (``jax_debug_nans``, ...) that are on now."""
     config = getattr(sys.modules.get("jax"), "config", None)
     return [name for name in DEBUGGING if getattr(config, name, False)]
 
 
 def _runs_only_the_program(frame: FrameType) -> bool:
-    """Return whether ``frame`` runs code of the user, and neither it nor a caller is a function of JAX, of a
-    library around JAX or of jaxscope, or a destructor: these may be called in the middle of anything."""
+    """Return whether ``frame`` runs code of the user, and neither ``frame`` nor a caller runs a destructor or
+    a function of JAX, of a library around JAX or of jaxscope. Such functions may be called while data is
+    being changed."""
     if frames.file_standing(frame.f_code.co_filename) != Standing.USER:
         return False
     return not any(
@@ -295,14 +302,16 @@ class _Code(NamedTuple):
 
 
 class _Stacks:
-    """Finds out from its stack what a thread does. Each function is examined only once."""
+    """Finds out what a thread does from the functions on its stack. Each function is examined only once."""
 
     def __init__(self) -> None:
         self._codes: dict[int, _Code] = {}  # by id(): the samples keep the code objects alive
         self._positions: dict[tuple[int, int], tuple[int, int | None]] = {}
 
     def place(self, codes: list[CodeType], instructions: list[int]) -> _Place:
-        """Return what a thread does and on which lines.
+        """Return what a thread does and on which lines of the user. If the user has no line on its stack,
+        lines of installed packages take their place. If only libraries are on the stack, the result has no
+        line.
 
         Args:
           codes: the code objects of the frames on its stack, innermost first.
@@ -340,8 +349,14 @@ class _Stacks:
         return _Place(PYTHON, callers, column, library=library)
 
     def _reads(self, codes: list[CodeType], facts: list[_Code]) -> str | None:
-        """Return the package whose code runs within a copy to a device, because it makes the array that JAX
-        copies (``__array__`` of a lazy object); None: it is JAX, NumPy or Python itself."""
+        """Return the package whose code runs within a copy to a device and makes the array that JAX copies
+        (``__array__`` of a lazy object). Return None if only JAX, NumPy or Python itself makes it, or code of
+        the user or of another installed package.
+
+        Args:
+          codes: the code objects of the frames on the stack, innermost first.
+          facts: the properties of each of these code objects.
+        """
         for code, fact in zip(codes, facts, strict=True):
             package = frames.package_of(code.co_filename)
             if fact.jax or fact.standing != Standing.LIBRARY:
@@ -351,6 +366,7 @@ class _Stacks:
         return None
 
     def _examine(self, code: CodeType) -> _Code:
+        """Return the properties of ``code``, a code object, and remember them."""
         file, name = code.co_filename, code.co_name
         jax = frames.library_of(file) in JAX_ROOTS and not file.endswith(AROUND)
         describes = jax and (file.endswith(DESCRIBES_FILES) or code.co_qualname in DESCRIBES)

@@ -27,7 +27,8 @@ class Listeners(Protocol):
 
 
 class EventHandler(Protocol):
-    """What ``event_filter`` uses of a ``Probe``. The C version reads the attributes by these names."""
+    """The attributes and the method of a ``Probe`` that ``event_filter`` uses. The C version reads the
+    attributes by these names."""
 
     events: Any
     previous: Any
@@ -67,8 +68,8 @@ def unregister(callbacks: Listeners) -> None:
 
 
 def restore(callbacks: Listeners, writer: Writer) -> None:
-    """Register the methods of ``callbacks`` again if the program called
-    ``jax.monitoring.clear_event_listeners()``. Also write an event ``Degraded`` by ``writer`` then, because
+    """Register the methods of ``callbacks``, the listeners of a recording, again if the program has called
+    ``jax.monitoring.clear_event_listeners()``. Then also write an event ``Degraded`` with ``writer``, because
     one trace may be missing in the log."""
     import jax
 
@@ -84,9 +85,10 @@ def restore(callbacks: Listeners, writer: Writer) -> None:
 
 
 def event_filter(probe: EventHandler) -> Callable[..., None]:
-    """Return the listener for JAX's test events. It is called with the name of each event. It counts repeated
-    misses itself, drops events that need no work, and passes all others to ``probe.received``. If there is a
-    listener ``probe.previous``, it passes all events."""
+    """Return the listener for JAX's test events, which JAX calls with the name of each event. The listener
+    counts calls that miss the fast path again with unchanged arguments, drops events that need no work, and
+    passes all others to ``probe.received``. If there is another listener (``probe.previous``), all events are
+    passed."""
     if warm.EventFilter is None:
         return python_filter(probe)
     made: Callable[..., None] = warm.EventFilter(

@@ -2,10 +2,10 @@
 The log then shows which ranks (processes) wait, and where.
 
 At least every two seconds, a thread reads Linux's counters of context switches of the main thread, which show
-whether the main thread has run since. The thread writes the event ``MainThreadSeen`` when the main thread has
-waited for a while, when it runs again, and when it runs for a while without any event. A job that makes
-progress has few such events. There is no such thread in a program of one process, or on a system without
-these counters.
+whether the main thread has run since the last reading. The thread writes the event ``MainThreadSeen`` when
+the main thread has waited for a while, when it runs again, and when it runs for a while without any event. A
+job that makes progress has few such events. There is no such thread in a program of one process, or on a
+system without these counters.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jaxscope.schema.keys import Frame
 
 LOOK_S = 2.0  # the longest time between two readings of the counters
 LOOKS = 5  # readings without a change, before it is recorded that the main thread waits or has no events
-PERIODS = 50  # each time as many waits were recorded, a wait must be twice as long to be recorded
+PERIODS = 50  # after each PERIODS recorded waits, a wait must be twice as long to be recorded
 COUNTERS = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 
 
@@ -65,18 +65,19 @@ class MainThread:
             self._stopped.release()
 
     def _run(self) -> None:
+        """Look at the main thread at intervals, until ``stop`` is called."""
         while not self._stopped.acquire(timeout=self._look_s):
             shield.attempt("main_thread", self._look, time.time_ns())
 
     def _read(self) -> tuple[str, ...]:
-        """Return the lines of ``/proc/self/task/.../status`` with the counts of the main thread's context
-        switches."""
+        """Return the two lines of ``/proc/self/task/.../status`` with the numbers of the main thread's
+        context switches. They change whenever the main thread runs."""
         lines = self._status.read_text().splitlines()
         return tuple(line for line in lines if line.startswith(COUNTERS))
 
     def _look(self, now: int) -> None:
         """Read the counters of context switches. Log an event if the main thread has begun to wait, runs
-        again, or runs without events in the log. ``now`` is the time in ns since 1970."""
+        again after a wait, or runs without other events in the log. ``now`` is the time in ns since 1970."""
         switches, wait_ns = self._read(), self._look_s * LOOKS * 1e9
         if self._events != self._writer.events:
             self._events, self._changed_ns = self._writer.events, now

@@ -1,7 +1,7 @@
 """Name the cells of a notebook as the notebook does: ``In[3]`` instead of ``/tmp/ipykernel_7/2459163477.py``.
 
 The names are replaced in each event and in each StableHLO or HLO text before it is written to the log. So the
-source locations in these texts agree with the events. A cell that is run again with the same text keeps its
+source locations in these texts agree with the events. A cell that is run again with unchanged text keeps its
 first number.
 """
 
@@ -86,8 +86,8 @@ class CellNames:
         return _CELL.sub(lambda m: self._name(m[0]), text)
 
     def _value(self, value: Any) -> Any:
-        """Return ``value``, plain data (strings, dicts, lists), with ``In[3]`` in place of a cell's file
-        name."""
+        """Return ``value``, plain data (strings, dicts, lists), with ``In[3]`` in place of each file name of
+        a cell. Keys of dicts are not changed."""
         if isinstance(value, str):
             return self.text(value) if "ipykernel_" in value or "<ipython" in value else value
         if isinstance(value, dict):

@@ -1,7 +1,7 @@
 """Name the arrays inside a value by their paths: ``state.params['dense']['kernel']``.
 
 The search recognizes objects by identity and calls no code of the program: no property, no ``__getattr__``,
-no ``__repr__``. When the search is finished, only its result refers to objects of the program.
+no ``__repr__``. After the search, only its result refers to objects of the program.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Identity = int | tuple[int, int]
 
 
 def identity(value: Any) -> Identity:
-    """Return what identifies the array ``value``: for a NumPy array, (address, size in bytes) of its memory,
-    else its ``id()``."""
+    """Return a number or pair that identifies the array ``value``: for a NumPy array, (address, size in
+    bytes) of its memory, else its ``id()``."""
     if issubclass(type(value), np.ndarray):  # JAX makes views: other objects with the same memory
         return value.__array_interface__["data"][0], value.nbytes
     return id(value)
@@ -48,7 +48,8 @@ class Found:
         searched value lives.
       others: (path, object) of each leaf that is no array, in the order in which they were found.
       containers: path of a container -> the name of its class.
-      cut: whether objects may be missing here, because there were too many or they were nested too deeply.
+      cut: whether the result may be incomplete, because there were too many objects or they were nested too
+        deeply.
     """
 
     def __init__(self) -> None:
@@ -58,8 +59,8 @@ class Found:
         self.cut = False
 
     def add_leaf(self, path: str, value: Any) -> None:
-        """Add ``value``, a leaf at ``path`` that is no array, to ``others``. None is also added to
-        ``containers``: for JAX, None is an empty container."""
+        """Add ``value``, a leaf at ``path`` that is no array, to ``others``. If ``value`` is None, also add
+        it to ``containers``: for JAX, None is an empty container."""
         self.others.append((path, value))
         if value is None:
             self.containers.setdefault(path, "None")
@@ -108,8 +109,8 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
 
 def _attribute(name: Any, kind: type) -> str | None:
     """Return the step of a path to the attribute ``name`` of an object of class ``kind``: ``.x``, ``[0]`` for
-    a number, or ``.__x`` for ``_Kind__x`` (Python's name for ``self.__x``). None for an internal name such as
-    flax's ``_pytree__nodes``."""
+    the name ``0``, or ``.__x`` for ``_Kind__x`` (Python's name for ``self.__x``). Return None for an internal
+    name such as flax's ``_pytree__nodes``."""
     if not isinstance(name, str) or not name.startswith("_") or "__" not in name:
         return f"[{name}]" if str(name).isdecimal() else f".{name}"
     owner, _, private = name[1:].partition("__")
@@ -146,8 +147,8 @@ def _is_descriptor(kind: type) -> bool:
 
 
 def slot(value: Any, name: str) -> Any:
-    """Return the attribute ``name`` of ``value``; None if it has none, or reading it fails. No code of the
-    class is called, such as ``__getattr__`` or a property."""
+    """Return the attribute ``name`` of ``value``; None if ``value`` has no such attribute or it cannot be
+    read. No code of the class is called, such as ``__getattr__`` or a property."""
     try:
         for owner in type(value).__mro__ if name != "__dict__" else ():
             found = owner.__dict__.get(name)
@@ -170,13 +171,13 @@ def walk(
     nodes: int = MAX_NODES,
     whole: Callable[[Any], bool] | None = None,
 ) -> Found:
-    """Find the arrays that are reachable from ``roots``, each with its paths, those with the fewest steps
-    first.
+    """Find the arrays that are reachable from ``roots``, each with its paths. The paths with the fewest steps
+    come first.
 
     Args:
       roots: (name, value) pairs. Each path begins with one of these names.
       is_array: returns whether an object is an array.
-      leaves: whether to collect ``Found.others`` and ``Found.containers``, too.
+      leaves: whether to fill ``Found.others`` and ``Found.containers``, too.
       nodes: the largest number of objects to examine. If there are more, ``Found.cut`` is set.
       whole: returns whether an object is a leaf whose contents are not searched. None: no object is.
     """
@@ -221,8 +222,8 @@ def walk(
 
 
 def _within(number: int, around: Any) -> bool:
-    """Return whether the object with the ``id()`` ``number`` is one of the containers in the ``_Chain``
-    ``around``."""
+    """Return whether the object with the ``id()`` ``number`` is one of the containers around an object.
+    ``around`` is the ``_Chain`` of these containers."""
     while around is not None:
         if around[0] == number:
             return True

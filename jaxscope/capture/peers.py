@@ -28,7 +28,7 @@ PER_RANK_S = 0.003  # the time between two rounds is at least this for each rank
 LATEST = 8  # programs that a rank publishes at a time
 NAME = 100  # characters of a function's id: what a rank publishes stays below 2 KB
 SETTLE_NS = 2_000_000_000  # a difference is recorded after this time, in which more ranks may publish
-AHEAD_NS = 3_000_000_000  # the same for a program that at most half of the ranks have
+AHEAD_NS = 3_000_000_000  # as SETTLE_NS, if at most half of the ranks have the program
 LEAVE_S = 1.0  # the longest time that the program's exit waits for the thread
 MOST_EVENTS = 20
 
@@ -61,8 +61,8 @@ class Peers:
         self._stop.acquire()
 
     def compiled(self, program: str, function: str) -> None:
-        """Add a program that this process has compiled for the devices of all processes. A thread publishes
-        it; the first call of this method starts the thread.
+        """Add a program that this process has compiled for the devices of all processes of the job. A thread
+        publishes it for the other processes; the first call of this method starts the thread.
 
         Args:
           program: a text that is equal for equal programs (``digest``).
@@ -80,15 +80,15 @@ class Peers:
 
     def stop(self) -> None:
         """Publish that the program ends in this rank (process of the job), and end the thread that publishes.
-        Wait for it at most LEAVE_S seconds."""
+        Wait at most LEAVE_S seconds for the thread."""
         self._leaving = True
         if self._own and self._stop.locked():
             self._stop.release()
             self._stopped.acquire(timeout=LEAVE_S)
 
     def _run(self) -> None:
-        """Run ``_round`` at intervals, and a last time after ``stop``. End earlier if JAX has no client of
-        its coordination service, or a call of this service fails."""
+        """Publish the programs of this process at intervals (``_round``), and a last time after ``stop``. End
+        earlier if JAX has no client of its coordination service, or if a call of this service fails."""
         try:
             last = False
             while shield.attempt("peers", self._round, time.time_ns()) and not last:
@@ -98,7 +98,7 @@ class Peers:
 
     def _round(self, now: int) -> bool:
         """Publish the programs of this rank (process of the job). In rank 0, also read and compare the
-        programs of all ranks. Return True; False if JAX has no client of the coordination service. ``now`` is
+        programs of all ranks. Return True; False if JAX has no client of its coordination service. ``now`` is
         the time in ns.
 
         Raises:
@@ -119,7 +119,7 @@ class Peers:
         return True
 
     def _read(self, key: str, value: str, now: int) -> None:
-        """Remember what a rank (process of the job) has published.
+        """Remember what a rank (process of the job) has published in the key-value store of JAX.
 
         Args:
           key: the key of the store, which ends in the number of the rank.
@@ -144,9 +144,9 @@ class Peers:
         """Record where the lists of programs that the ranks (processes of the job) have compiled differ.
         ``now`` is the time in ns.
 
-        There are three kinds of differences: the ranks have different programs at one position; at most half
-        of the ranks have a program there (except at the first position); at most half of the ranks have ended
-        the program.
+        There are three kinds of differences: the ranks have different programs at one position of the lists;
+        at most half of the ranks have a program at a position (other than the first); at most half of the
+        ranks have ended.
         """
         self._known[0] = list(self._own)
         position = 0
@@ -177,10 +177,10 @@ class Peers:
         after_ns: int,
         behind: Sequence[int] = (),
     ) -> None:
-        """Log ``RanksCompiled`` once for a difference that has lasted for ``after_ns``.
+        """Log ``RanksCompiled`` once for a difference between ranks that has lasted for ``after_ns``.
 
-        This is done only if each of the ranks ``behind`` has published something after that time. Otherwise
-        one of them may have been killed, which explains the difference.
+        Log it only if each of the ranks ``behind`` has published something after that time. Otherwise one of
+        them may have been killed, which explains the difference. At most MOST_EVENTS differences are logged.
 
         Args:
           difference: identifies the difference.
@@ -189,7 +189,7 @@ class Peers:
           program_of: rank -> its program at this position.
           after_ns: how long the difference must have lasted, in ns.
           behind: the ranks that must be alive: those without a program at this position, or those that have
-            not ended the program.
+            not ended.
         """
         since = self._since.setdefault(difference, now)
         if any(self._beats.get(n, (0, 0))[1] < since + after_ns for n in behind):
@@ -215,9 +215,9 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal in all ranks (processes of a job) that compile the same program: the id of
-    the program. If the id is unknown, or differs between ranks because the program has callbacks, the text is
-    a checksum of the name of the program's module.
+    """Return a text that is equal in all ranks (processes of a job) that compile one program: the program's
+    id. If the id is unknown, or the program has callbacks (then its id differs between ranks), the text is a
+    checksum of the name of its module.
 
     Args:
       program: the id of the program; None: unknown.

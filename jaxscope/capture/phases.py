@@ -1,8 +1,8 @@
 """Read the result of a trace, lowering or compilation from the local variables of JAX's frames, and write it
 to the log as an event ``Traced``, ``Lowered`` or ``Compiled``.
 
-JAX announces the end of a phase after it has assigned the phase's results to local variables. A phase that
-ended with an exception has no result.
+JAX announces the end of a phase (trace, lowering, compilation) after it has assigned the results to local
+variables. A phase that ended with an exception has no result.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Stack = dict[str, FrameType]
 
 
 class Lowering:
-    """What is remembered of a lowered program until it is compiled, perhaps much later.
+    """A lowered program, as far as it is remembered until it is compiled, perhaps much later.
 
     Attributes:
       call: the call that lowered the program.
@@ -76,8 +76,8 @@ class Phases:
         self.modules = Weak()  # MLIR module -> its Lowering
 
     def traced(self, call: Call, stack: Stack, seconds: float, *, complete: bool) -> None:
-        """Write the event ``Traced`` at the end of the trace of ``call``, which took ``seconds``;
-        ``TraceReused`` if JAX found the trace in its cache.
+        """Write the event ``Traced`` at the end of the trace of ``call``, which took ``seconds``. Write
+        ``TraceReused`` instead if JAX found the trace in its cache.
 
         Args:
           stack: JAX's frames by function name.
@@ -132,9 +132,9 @@ class Phases:
         )
 
     def lowered(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write the event ``Lowered`` at the end of the lowering of ``call``, which took ``seconds``. Also
-        lower a program of the user for each accelerator of ``--target``. ``stack`` has JAX's frames by
-        function name."""
+        """Write the event ``Lowered`` at the end of the lowering of ``call``, which took ``seconds``, and
+        store the program's StableHLO, unless ``ir`` excludes it. Also lower a program of the user for each
+        accelerator of ``--target``. ``stack`` has JAX's frames by function name."""
         frame = jax_internals.LoweringFrame.on(stack)
         outer_frames = [
             outer
@@ -239,7 +239,7 @@ class Phases:
             self.rank.compiled(call.number, call.function, program, module, processes, calls_back=calls_back)
 
     def _stablehlo(self, call: Call, module: Any, options: Any, platforms: Any, devices: int) -> str | None:
-        """Return the id of a program that ``call`` lowered; None if it cannot be computed. Also store the
+        """Return the id of a program that ``call`` lowered; None if the id cannot be computed. Also store the
         program's StableHLO, unless ``ir`` excludes it or JAX itself defines the function.
 
         Args:
@@ -262,15 +262,15 @@ class Phases:
         self._store(program, "hlo", texts.hlo(executable))
 
     def _store(self, program: str, stage: str, text: str) -> None:
-        """Store ``text``, the program with the id ``program`` as ``stage`` (stablehlo or hlo), in a file
-        beside the log. Log the event ``ProgramText``."""
+        """Store ``text``, the program with the id ``program`` as ``stage`` (``stablehlo`` or ``hlo``), in a
+        file beside the log, and log the event ``ProgramText``. If the text cannot be stored, log nothing."""
         stored = self._writer.put_text(text)
         if stored is not None:
             self._writer.emit(ev.ProgramText(program=program, stage=stage, blob=stored[0], bytes=stored[1]))
 
     def failed(self, call: Call, phase: str, seconds: float) -> None:
-        """Log that an exception ended the ``phase`` (trace, lower or compile) of ``call`` after
-        ``seconds``."""
+        """Log that an exception ended the ``phase`` (trace, lower or compile) of ``call`` after ``seconds``:
+        the event ``PhaseFailed``."""
         call.trace_written = call.trace_written or phase == ev.TRACE
         if phase == ev.TRACE and self._monitor:
             shield.attempt("stale_captures", self._monitor.failed, call.number)
@@ -278,7 +278,7 @@ class Phases:
 
 
 def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
-    """Return (the tree of a trace's results as text, the leaves of the results as data). ``out_avals`` is
+    """Return (the pytree of a trace's results as text, the leaves of the results as data). ``out_avals`` is
     JAX's FlatTree of the results, from the frame of the trace."""
     tree, pairs = jax_internals.out_paths(out_avals)
     leaves = []
@@ -304,12 +304,12 @@ _UNKNOWN_SHARDINGS: dict[str, Any] = {"asked": None, "asked_in": None, "asked_ou
 
 
 def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
-    """Return the fields of the event ``Lowered`` that describe jit's in_shardings and out_shardings. All are
-    None if unknown. If jit was given no shardings, the result is ``{"asked": []}``.
+    """Return the fields of the event ``Lowered`` for the shardings that jit was given (``in_shardings``,
+    ``out_shardings``). All are None if unknown. If jit was given none, the result is ``{"asked": []}``.
 
     ``asked`` lists the shardings, each once. ``asked_in`` and ``asked_out`` have, for each flat argument and
     result, the position of its sharding in ``asked``; None: jit was given no sharding for it. ``asked_in`` is
-    None if ``paths`` is None or has another length.
+    None if ``paths`` is None or does not have one path for each sharding.
 
     Args:
       stack: JAX's frames by function name.
@@ -339,14 +339,14 @@ def _at(positions: frozenset[int] | None, paths: list[str] | None) -> list[str] 
 
 
 def _named(d: Differing, out: list[OutLeaf] | None) -> DifferingResult:
-    """Convert ``d``, a result that differs between devices, for the log: its position among the results
-    becomes its path in ``out`` (the leaves of the result), None if unknown."""
+    """Return ``d``, a result that differs between devices, as data for the log. The path of the result comes
+    from ``out``, the leaves of all results; it is None if unknown."""
     known = out is not None and d.result is not None and d.result < len(out)
     return DifferingResult(out[d.result].path if known else None, d.aval, d.axes)  # type: ignore[index]
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:
-    """Return the paths of the donated arguments; None if they are unknown.
+    """Return the paths of the donated arguments, in the order of the arguments; None if they are unknown.
 
     Args:
       flags: for each flat argument whether it is donated; None: unknown.
@@ -363,12 +363,11 @@ def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | N
 def _executable(
     frame: jax_internals.ExecutableFrame, executable: Any, lowering: Lowering | None
 ) -> dict[str, Any]:
-    """Return the fields of ``Compiled`` that describe ``executable``: shardings of the arguments and results,
-    devices, dropped arguments.
+    """Return the fields of the event ``Compiled`` that describe ``executable``, the compiled program: its
+    module's name, the shardings of the arguments and results, the devices, the dropped arguments.
 
     Args:
       frame: JAX's frame that has created the executable.
-      executable: the compiled program.
       lowering: what is remembered of the lowering of the program; None: unknown.
     """
     in_table, out_table = shardings.Shardings(), shardings.Shardings()
@@ -394,7 +393,7 @@ def persistent_cache(
     outcome: str | None, seconds: float, callbacks: bool | None
 ) -> tuple[str | None, str | None]:
     """Return what JAX's persistent compilation cache did in a compilation: (``hit``, ``miss`` or ``off``; the
-    reason why the cache is off or the program was not stored). The reason is None if there is none or it is
+    reason why the cache is off or did not store the program). The reason is None if there is none or it is
     unknown.
 
     Args:
@@ -422,7 +421,7 @@ def persistent_cache(
 
 
 def effects(jaxpr: Any) -> list[str] | None:
-    """Return the names of the effects of ``jaxpr``, sorted, without memory addresses; None if they are
+    """Return the names of the effects of ``jaxpr`` as sorted text without memory addresses; None if they are
     unknown."""
     values = known_or_none(jax_internals.Jaxpr(jaxpr).effects)
     if values is None:

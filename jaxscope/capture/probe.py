@@ -92,13 +92,14 @@ class Probe:
 
     @property
     def callbacks(self) -> int:
-        """How many times JAX has called this recording. Warm calls add nothing."""
+        """The number of events that JAX has sent to this recording. A call on the fast path (the C++ cache)
+        sends none."""
         count: int = self.events.value
         return count
 
     def install(self) -> None:
-        """Register the listeners for JAX's events. The present listener for JAX's test events is remembered
-        in ``previous``."""
+        """Register the listeners of this recording for JAX's events. JAX has only one place for a listener
+        for its test events; the listener that was there before is remembered in ``previous``."""
         self._sees_traces = jax_internals.TraceFrame.code() is not None
         listeners.register(self)
         if jax_internals.has_test_slot():
@@ -106,8 +107,8 @@ class Probe:
             jax_internals.set_test_listener(self.on_test)
 
     def remove(self) -> None:
-        """Remove the listeners from JAX. Unless the program has replaced this recording's listener for JAX's
-        test events, restore the one that ``previous`` remembers."""
+        """Remove the listeners of this recording from JAX. The listener for JAX's test events is replaced by
+        the one that was there before, unless the program has installed another one meanwhile."""
         listeners.unregister(self)
         if jax_internals.has_test_slot() and jax_internals.test_listener() == self.on_test:
             jax_internals.set_test_listener(self.previous)
@@ -116,9 +117,10 @@ class Probe:
 
     def received(self, name: str, args: tuple[Any, ...], event_frame: FrameType) -> None:
         """Handle an event that JAX sends to the listener for its own tests. Then pass the event to the
-        listener ``previous``, if there is one. Do nothing if that listener itself sends the event here.
+        listener ``previous``, if there is one. Do nothing if ``previous`` itself has sent the event here.
 
-        ``on_test``, the listener of this recording, calls this for the events that it does not handle itself.
+        ``on_test``, the listener of this recording, calls this method for the events that it does not handle
+        itself.
 
         Args:
           name: the name of the event.
@@ -152,8 +154,8 @@ class Probe:
             self._guarded("phase_durations", self._ended, PHASES[event], duration_secs, sys._getframe(1))
 
     def on_event(self, event: str, **_: Any) -> None:
-        """Receive from ``jax.monitoring`` an ``event`` other than the beginning or end of a phase. Only two
-        are used: a program was found in the persistent cache, or it was not."""
+        """Receive from ``jax.monitoring`` an ``event`` that is not the beginning or end of a phase. Only two
+        such events are used: the persistent cache has the program that JAX compiles, or does not have it."""
         self.events.value += 1
         if event in CACHE:
             self._guarded("cache_events", self._cache, CACHE[event])
@@ -173,12 +175,14 @@ class Probe:
     # -- one event each -----------------------------------------------------------------------------
 
     def _on_copy(self, handle: Callable[[DevicePuts, FrameType], None], event_frame: FrameType) -> None:
+        """Pass JAX's event of a copy to ``handle``, a method of DevicePuts, if copies are recorded."""
         if self.puts is not None:
             self._guarded("device_puts", handle, self.puts, event_frame)
 
     def _missed(self, event_frame: FrameType) -> None:
-        """Handle JAX's event that a call missed the fast path (the C++ cache), announced by the frame
-        ``event_frame``."""
+        """Handle JAX's event that a call missed the fast path (the C++ cache). If the call missed before with
+        the same trace and arguments, only count it; else begin the record of a call. ``event_frame`` is the
+        frame of JAX that sends the event."""
         impl = jax_internals.nearest_frame(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
@@ -196,8 +200,10 @@ class Probe:
             self.repeats.note(jaxpr, arguments, call.function)
 
     def _tracing(self, event_frame: FrameType) -> None:
-        """Handle JAX's event that a trace begins, announced by the frame ``event_frame``. Ignore traces of a
-        scan or a cond, and those of a library's functions inside another trace."""
+        """Handle JAX's event that a trace begins: note that its call was traced again. For a trace inside
+        another trace or a transform, begin the record of a new call. Ignore traces of a scan or a cond, and
+        those of a library's functions inside another trace. ``event_frame`` is the frame of JAX that sends
+        the event."""
         tracer = jax_internals.nearest_frame(event_frame, jax_internals.TRACER_FRAMES)
         around = tracer.f_back if tracer is not None else None
         of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
@@ -224,15 +230,15 @@ class Probe:
             )
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
-        """Log that the ``phase`` (trace, lower or compile) of a call has begun. ``event_frame`` is JAX's
-        frame that announced this."""
+        """Log that the ``phase`` (trace, lower or compile) of a call has begun. ``event_frame`` is the frame
+        of JAX that sends this event."""
         call, _ = self._call_at(event_frame, RANKS[phase])
         later, call.later = call.later, False
         self._writer.emit(ev.PhaseBegan(call=call.number, phase=phase, later=later))
 
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
-        """Log the result of the ``phase`` (trace, lower or compile) of a call, which took ``seconds``.
-        ``event_frame`` is JAX's frame that announced its end."""
+        """Log the result of the ``phase`` (trace, lower or compile) of a call, which took ``seconds``, or
+        that an exception ended it. ``event_frame`` is the frame of JAX that sends this event."""
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
         if phase == ev.TRACE:
             self.nested.announced(call)
@@ -263,15 +269,15 @@ class Probe:
         return False
 
     def _cache(self, outcome: str) -> None:
-        """Record whether the persistent cache has the program that JAX is compiling. ``outcome`` is ``hit``
-        or ``miss``."""
+        """Record whether the persistent cache has the program that JAX is compiling on this thread.
+        ``outcome`` is ``hit`` or ``miss``."""
         if self.calls.open:
             self.calls.open[-1].cache = outcome
 
     # -- the call an event belongs to ---------------------------------------------------------------
 
     def _call_at(self, event_frame: FrameType, rank: int) -> tuple[Call, Stack]:
-        """Return (the call to which an event announced by ``event_frame`` belongs, JAX's frames by function
+        """Return (the call to which an event that ``event_frame`` sends belongs, JAX's frames by function
         name). If the call is new, begin its record. ``rank`` is the event's position in the order of a call's
         events (``calls.in_progress``)."""
         stack, frame = jax_internals.stack_of_call(event_frame)
@@ -304,8 +310,8 @@ class Probe:
         return call, stack
 
     def _steps(self) -> dict[str, Any]:
-        """Log the counts of steps. Return the fields of the event ``Missed`` for steps: ``step``, this
-        process's current training step, and ``main_step``, that of the process that the user started.
+        """Log the counts of steps. Return the fields of the event ``Missed`` for training steps: ``step``,
+        the current step of this process, and ``main_step``, that of the process that the user started.
 
         A step is None if it is unknown. ``main_step`` is also None if the user started this process. The dict
         is empty if there is no ``tracker``.
@@ -326,7 +332,7 @@ class Probe:
         earlier: Call | None = None,
     ) -> Call:
         """Begin the record of a new call: read its cache key, its function and the user's lines from JAX's
-        frames, and log the event ``Missed``.
+        frames, log the event ``Missed``, and return the call.
 
         Args:
           stack: JAX's frames by function name.
@@ -444,7 +450,7 @@ class Probe:
 
         Args:
           entry: how the call was made: ``call``, ``nested``, ``aot`` or ``transform`` (``how_entered``).
-          read: its cache key; None: it could not be read.
+          read: the cache key of the call; None: it could not be read.
           source: what JAX's frames show of the call: function, options of jit, arguments
             (``jax_internals.source``).
           user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no wrapper
@@ -532,8 +538,8 @@ class Probe:
         self._look_at_arguments(occasion, sys._getframe())
 
     def _look_at_arguments(self, occasion: str, frame: FrameType | None) -> None:
-        """Do what ``look`` does, for the calls whose frames are not among the callers of ``frame``. None: for
-        all calls."""
+        """Log what became of the array arguments of calls that are over, as ``look`` does. The calls whose
+        frames are among the callers of ``frame`` are still running. None: all calls are over."""
         self.calls.prune(frame)
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, occasion, self.calls.running())
@@ -572,8 +578,8 @@ def _user_call(
     source: dict[str, Any], frame: FrameType | None
 ) -> tuple[dict[str, Any], wrappers.UserCall | None]:
     """Return (``source``, the user's call of a library's wrapper such as ``nnx.jit`` that made the call at
-    ``frame``); the second is None if no wrapper made it. If the wrapper's frame cannot be read, return ({},
-    None).
+    ``frame``). The second is None if no wrapper made the call. If the wrapper's frame cannot be read, return
+    ({}, None).
 
     ``source`` is what JAX's frames show of the call: function, options of jit, arguments
     (``jax_internals.source``).
@@ -588,8 +594,8 @@ def _user_call(
 
 def _origins(read: signature.Read) -> dict[str, Any]:
     """Return the fields of ``Missed`` for the lines that created the arrays in a call's arguments: ``made``
-    (these lines) and ``made_by`` (for each argument the index of its line; -1: unknown). Empty if this fails.
-    ``read`` has the arrays."""
+    (the lines) and ``made_by`` (for each argument the index of its line; -1: unknown). Return an empty dict
+    if the lines cannot be read. ``read`` has the arrays."""
     found = shield.attempt("array_origin", allocation_sites.lines_of, read.refs, len(read.key.arguments))
     return {"made": found[0], "made_by": found[1]} if found else {}
 
@@ -607,7 +613,7 @@ def _lines(outermost: FrameType | None, event: ev.FunctionSeen, detail: bool) ->
     column, library and into_library.
 
     Args:
-      outermost: the frame of the call, or JAX's innermost frame if there is no call.
+      outermost: the frame of the call, or JAX's innermost frame if the call has no frame.
       event: the event that describes the called function.
       detail: whether the called function is the user's own. If so, or if the function could not be read,
         ``library`` and ``into_library`` are None.

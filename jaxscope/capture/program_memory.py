@@ -32,7 +32,7 @@ class MemoryReading:
     Attributes:
       memory: the figures, in bytes on one device; None: they are not read yet, or reading them failed.
       read: whether ``memory`` is final.
-      ended: False while a thread reads, else True.
+      ended: False while a thread still reads or passes on the figures, else True.
     """
 
     def __init__(self, executable: Any, compile_s: float) -> None:
@@ -53,8 +53,8 @@ class MemoryReading:
             self.read = self.ended = True
 
     def _run(self, executable: Any, begun: _thread.LockType) -> None:
-        """Read the memory figures, then pass them to the function given to ``then``, if there is one. Before
-        that, release the lock ``begun``."""
+        """Release the lock ``begun``, read the memory figures of ``executable``, then pass them to the
+        function given to ``then``, if there is one."""
         begun.release()
         self.memory = shield.attempt("memory", texts.memory, executable)
         self.read = True
@@ -75,7 +75,8 @@ class MemoryReading:
             self._call_late()
 
     def wait(self) -> None:
-        """Wait until the thread that reads the figures has ended."""
+        """Wait until the thread that reads the memory figures has ended, also the passing on of the
+        figures."""
         while not self.ended:
             time.sleep(POLL_S)
 
@@ -94,9 +95,9 @@ class Readings:
         self._open: list[MemoryReading] = []
 
     def follow(self, call: int, reading: MemoryReading) -> None:
-        """Pass ``call``, the number of a call, and the figures of ``reading`` to ``write`` as soon as they
-        are read. If reading fails, ``write`` is not called. If more than MOST_AT_ONCE readings are in
-        progress, wait until ``reading`` has ended."""
+        """Pass ``call``, the number of a call, and the memory figures of ``reading`` to ``write`` as soon as
+        they are read. If reading them fails, ``write`` is not called. If more than MOST_AT_ONCE readings are
+        in progress, wait until ``reading`` has ended."""
         self._open = [r for r in self._open if not r.ended]
         self._open.append(reading)
         reading.then(lambda memory: self._write(call, memory) if memory is not None else None)
@@ -104,6 +105,7 @@ class Readings:
             reading.wait()
 
     def wait(self) -> None:
-        """Wait until all readings in progress have ended, so that their figures are written."""
+        """Wait until all readings of memory figures in progress have ended, so that the figures are
+        written."""
         for reading in self._open:
             reading.wait()

@@ -44,9 +44,10 @@ class Rank:
         self._agreement: Agreement | None = None
 
     def begin(self, index: int, count: int) -> None:
-        """Start to record where the main thread of this process (number ``index`` of ``count``) waits, except
-        on a system without ``/proc``. If the ranks (processes of the job) do not record to one directory,
-        also start to compare their programs."""
+        """Start to record where the main thread of this process (number ``index`` of ``count``, from 0)
+        waits, except on a system without ``/proc``. If the ranks (processes of the job) do not record to one
+        directory, also start to compare their programs. If they do, ``compiled`` waits for the other ranks if
+        ``--stop-on-divergence`` is given."""
         self._count = count
         if not self._shares_directory():
             self._peers = Peers(self._writer, index, count)
@@ -82,9 +83,9 @@ class Rank:
         calls_back: bool,
     ) -> None:
         """Handle that this process has compiled a program. If the ranks (processes of the job) record to one
-        directory and ``--stop-on-divergence`` is given, wait until the other ranks have compiled it. If they
-        do not, a program for all processes is compared with those of the other ranks. Programs that another
-        thread than the main thread compiled are ignored.
+        directory and ``--stop-on-divergence`` is given, wait until the other ranks have compiled the program.
+        If they record to different directories, compare a program for all processes with those of the other
+        ranks. Do nothing if another thread than the main thread has compiled the program.
 
         Args:
           call: the number of the call that compiled the program.

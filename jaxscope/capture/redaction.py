@@ -31,11 +31,11 @@ _ROOTS = (".git", "pyproject.toml", "setup.py", ".hg")
 
 def project(script: str) -> list[str]:
     """Return the directories of the project, whose paths a redacted recording keeps. There are at most two:
-    one is found from the current directory, and one from the directory of the program's file ``script``.
+    one for the current directory and one for the directory of ``script``, the program's file (empty: none).
 
-    Each search goes upwards to the nearest directory that has a ``.git``, a ``pyproject.toml`` or the like.
-    If it finds none, or finds the home directory, the directory where it began is used. No search begins in
-    the root or the home directory.
+    From each of these two, the search goes upwards to the nearest directory that has a ``.git``, a
+    ``pyproject.toml`` or the like. If there is none, or it is the home directory, the directory where the
+    search began is returned. No search begins in the root or the home directory.
     """
     projects = []
     for folder in (cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100
@@ -78,10 +78,10 @@ class Redaction:
         return _PATH.sub(lambda m: self._path(m[0]), text)
 
     def _value(self, kind: str, name: str, value: Any) -> Any:
-        """Return ``value``, the field ``name`` of an event of the kind ``kind``, without what is to be
-        removed. Dicts and lists are redacted item by item."""
+        """Return ``value``, the field ``name`` of an event of the kind ``kind`` (``Missed``), with secrets
+        removed or replaced. Dicts and lists are redacted item by item."""
         if isinstance(value, str):
-            if name in _VALUES and kind != "Rounded":  # which has dtypes there
+            if name in _VALUES and kind != "Rounded":  # a Rounded event has dtypes in these fields
                 return self._mark(value)
             if name in _SOURCE and kind in ("Transferred", "SourceSeen"):
                 return None
@@ -104,8 +104,8 @@ class Redaction:
 
     def _path(self, path: str) -> str:
         """Return ``path`` without directories outside the project: ``/home/ann/x.py`` -> ``<outside>/x.py``.
-        A path in the project is unchanged. For an installed package or Python itself, the end from
-        ``site-packages`` or ``/lib/python`` on is kept."""
+        A path in the project is unchanged. The path of an installed package or of Python itself keeps its
+        end: ``<outside>/lib/python3.11/json/a.py``."""
         if path.startswith(self._roots) or f"{path}/" in self._roots:
             return path
         kept = _KEEP.search(path)
@@ -123,7 +123,8 @@ class Redaction:
         return redacted + text[at:]
 
     def _mark(self, value: str) -> str:
-        """Return the text that replaces the removed ``value``: ``<left out 1f0c9a3b52d4>``, with its hash."""
+        """Return the text that replaces the removed ``value``: ``<left out 1f0c9a3b52d4>``. It contains a
+        hash, so that different values get different texts."""
         return f"<left out {self._digest(value)}>"
 
     def _digest(self, value: str) -> str:

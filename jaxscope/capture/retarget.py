@@ -35,6 +35,9 @@ class Retarget:
     Args:
       ends_at: for ``--dry-run``: is called with the id of a function at the end of ``lowered``, and returns
         whether the program is to end now. None: the program does not end early.
+
+    Attributes:
+      ended: whether ``lowered`` has ended the program.
     """
 
     def __init__(
@@ -49,7 +52,8 @@ class Retarget:
 
     def lowered(self, call: Call, frame: FrameType, original: str | None) -> None:
         """Lower the program of ``call`` for all targets (``--target``, other accelerators), after JAX has
-        lowered it for the platform of this process.
+        lowered it for the platform of this process. For each target, put the result into the queue of the
+        target's compiler, or log why this is not possible.
 
         Args:
           frame: the frame of JAX's ``_resolve_and_lower`` in which JAX has lowered the program.
@@ -66,9 +70,9 @@ class Retarget:
             raise SystemExit(0)  # like sys.exit() in the program: exit handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
-        """Lower a program for ``target``, another accelerator, and put the result into the queue of its
-        compiler. Return the id of the program; None if it cannot be lowered for the target or cannot run on
-        it.
+        """Lower a program for ``target``, another accelerator, and put the result into the queue of the
+        target's compiler. Return the id of the program; None if the program cannot be lowered for the target
+        or cannot run on it.
 
         Args:
           call: the call to which the program belongs.
@@ -85,8 +89,9 @@ class Retarget:
         jaxpr: Any,
         lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
-        """Lower a program for ``target``, put it into the queue of the target's compiler, and log the event
-        ``Retargeted``. Return the program's id; None if it cannot be lowered or cannot run on the target.
+        """Lower a program for ``target``, another accelerator, put the result into the queue of the target's
+        compiler, and log the event ``Retargeted``. Return the program's id. If the program cannot be lowered
+        or cannot run on the target, log the reason and return None.
 
         Args:
           call: the call to which the program belongs.
@@ -159,7 +164,8 @@ class Retarget:
 
 def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
     """Return as text why the program ``lowering`` cannot run on the accelerator ``target``: it needs more
-    devices, or a device number that ``target`` lacks. Return None if it can run there."""
+    devices than ``target`` has, or a device with a number that ``target`` does not have. Return None if the
+    program can run there."""
     if lowering.partitions > target.devices:
         return f"it runs on {lowering.partitions:,} devices, {target.name} has {target.devices:,}"
     outside = [i for i in lowering.devices or () if not 0 <= i < target.devices]
@@ -170,7 +176,7 @@ def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
 
 def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> Job:
     """Return what the compiler of ``target`` needs to compile ``lowering``: the program's devices, its
-    options and its id, which is ``program``."""
+    options and its id, which is ``program``. Options that are not text, numbers or booleans are left out."""
     import jax
 
     shardy = getattr(jax.config, "jax_use_shardy_partitioner", None)

@@ -1,4 +1,4 @@
-"""Find host arrays whose numbers JAX does not keep apart when it converts them to a smaller dtype.
+"""Find host arrays that lose information when JAX converts them to a smaller dtype.
 
 Without ``jax_enable_x64``, ``jnp.asarray`` converts float64 to float32 and int64 to int32, without a warning:
 different timestamps become equal, and integers above 2**31 wrap around.
@@ -12,19 +12,20 @@ import numpy as np
 
 ROWS, COLUMNS = 1000, 8  # the part of an array that is examined
 FEWEST = 20  # numbers or pairs that are examined
-FAR = 4  # times the range of the numbers: how far from 0 the largest is, if differences may be lost
-ROUNDING = 2.0**-44  # of a number: smaller differences are rounding errors of float64
+FAR = 4  # numbers are far from 0 if the largest is more than FAR times their range
+ROUNDING = 2.0**-44  # differences below this part of a number are rounding errors of float64
 SMALLER = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 
 def lost(values: Any, dtype: str) -> float | None:
-    """Return how much the conversion of ``values`` to ``dtype`` loses, from 0 to 1: for floats, the share of
-    different neighbors along the first axis that become equal; for integers, the share of the numbers that
-    become others. Only the first rows and columns are examined; of floats, only columns whose numbers are far
-    from 0 compared with their range.
+    """Return the share (from 0 to 1) of the information that ``values`` lose when they are converted to
+    ``dtype``. For integers, it is the share of the numbers that change. For floats, it is the share of the
+    pairs of different neighbors along the first axis that become equal.
 
-    Return None if ``values`` is not a NumPy array that JAX converts to ``dtype`` by itself, or if there are
-    too few numbers, or different neighbors, to examine."""
+    Only the first ROWS and COLUMNS are examined; of floats, only columns whose numbers are far from 0
+    compared with their range, such as timestamps. Return None if there are too few numbers or pairs to
+    examine, or if ``values`` is not a NumPy array of 64-bit numbers that JAX converts to ``dtype``.
+    """
     if type(values) is not np.ndarray or values.ndim == 0 or values.size == 0:
         return None
     if SMALLER.get(values.dtype.name) != dtype:

@@ -7,8 +7,9 @@ steps, snapshots are taken at compilations and transfers, or while the main thre
 user (``capture/line_times.py``), at growing intervals: after a snapshot at 10 s, the next one is taken at
 APART times 10 s or later.
 
-Three snapshots are always taken: one that the user requests, the one at exit, and one when memory runs out.
-Because they also cost time, the next snapshots are taken later.
+Two snapshots are always taken: one that the user requests, and the last one, at the end of the recording. The
+reason of the last one is EXHAUSTED if memory ran out. Because these snapshots also cost time, the next ones
+are taken later.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ COUNTING_SHARE = 0.1  # the part of SHARE for counting the arrays without taking
 FIRST_STEPS = 4
 FIRST_S = 1.0  # seconds before the first snapshot at a transfer
 FIRST_COST_S = 0.05  # what the first snapshot at a step may cost, however short the program has run
-PAUSE_S = 10.0  # until it is tested again whether steps are counted
+PAUSE_S = 10.0  # seconds until ``looked`` tests again whether steps are counted
 SHORTEST_S = 0.2  # between two calls of ``looked``
 APART = 1.5
 GROWN = 1.25  # times as many arrays as in the last snapshot cause a new one
@@ -58,8 +59,8 @@ class Budget:
       clock: returns the present time in seconds.
 
     Attributes:
-      spent: all seconds spent.
-      counting: the seconds among ``spent`` in which arrays were only counted.
+      spent: all seconds spent, also those on counting the arrays.
+      counting: the seconds among ``spent`` in which arrays were only counted and no snapshot was taken.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -85,11 +86,14 @@ class Budget:
 
     @property
     def next_counting(self) -> float:
-        """The earliest time, in seconds by the clock, at which the live arrays may be counted again."""
+        """The earliest time, in seconds by the clock, at which the live arrays may be counted again. Before
+        this time, counting has used up its part of the time for snapshots (COUNTING_SHARE), or snapshots have
+        used up all of it."""
         return self._began + max(self.counting / COUNTING_SHARE, self.spent) / SHARE
 
     def counted(self, seconds: float) -> None:
-        """Add ``seconds``, the time that counting the live arrays took, to the time spent."""
+        """Add ``seconds``, the time that counting the live arrays took without taking a snapshot, to the time
+        spent."""
         self.spent += seconds
         self.counting += seconds
 
@@ -109,7 +113,8 @@ class Sampler:
     Args:
       emit: is called with each snapshot.
       step: returns the number of the current training step, or None if steps are not counted.
-      look: begins a snapshot. Its result has ``count`` (arrays), ``seconds`` (spent so far) and ``take``.
+      look: begins a snapshot and returns it. The snapshot has ``count`` (the number of arrays), ``seconds``
+        (spent on it so far) and ``take``, which completes it.
       clock: returns the present time in seconds.
 
     Attributes:
@@ -140,8 +145,9 @@ class Sampler:
         self._wait = 0.0  # without steps: seconds from the beginning before which no snapshot is taken
 
     def step_ended(self, step: int) -> int:
-        """Take a snapshot of the live arrays at the end of the training step number ``step``, if one is due.
-        Return after how many more steps this method is to be called again."""
+        """Take a snapshot of the live arrays at the end of the training step number ``step``, if one is due
+        or the number of arrays has grown, and the time budget allows it. Return after how many more steps
+        this method is to be called again."""
         now = self._clock()
         step_seconds = (now - self._last_step[1]) / max(1, step - self._last_step[0])
         self._last_step = step, now
@@ -156,8 +162,9 @@ class Sampler:
         return max(1, min(int(until), self._due - step if self._due > step else MAX_STEPS))
 
     def _after_step(self, step: int, frame: FrameType) -> None:
-        """Take a snapshot at the end of the training step number ``step``, if one is due or the number of
-        arrays has grown, and the time budget allows it. The search for variables starts at ``frame``."""
+        """Take a snapshot of the live arrays at the end of the training step number ``step``, if one is due
+        or the number of arrays has grown, and the time budget allows it. The search for variables starts at
+        ``frame``."""
         look = self._look()
         due = step >= self._due
         cost = look.seconds + self.budget.expected(look.count)
@@ -177,30 +184,31 @@ class Sampler:
         self._between(frame, MISS)
 
     def passed(self, frame: FrameType) -> None:
-        """In a program without steps, take a snapshot of the live arrays at a transfer or a miss of the fast
-        path (the C++ cache) in a library, unless it is too early for one or the time budget forbids it; none
-        in the first FIRST_S seconds. The search for variables starts at ``frame``."""
+        """In a program without steps, take a snapshot of the live arrays, unless it is too early for one or
+        the time budget forbids it. None is taken in the first FIRST_S seconds. This is called at a transfer,
+        or when a call of a library's function missed the fast path (the C++ cache). The search for variables
+        starts at ``frame``."""
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
 
     def looked(self, frame: FrameType) -> float:
         """In a program without steps, take a snapshot of the live arrays, unless it is too early for one or
-        the time budget forbids it. Called now and then in the main thread. ``frame``: where the search for
-        variables starts. Return after how many seconds to call this method again."""
+        the time budget forbids it. Return after how many seconds to call this method again. It is called now
+        and then in the main thread. The search for variables starts at ``frame``."""
         if self._step() is not None:
             return PAUSE_S
         self.passed(frame)
         return max(SHORTEST_S, self._wait - self.budget.elapsed)
 
     def _between(self, frame: FrameType, why: str) -> None:
-        """Take a snapshot for the reason ``why`` (MISS or TIME), if steps are not counted, enough time has
-        passed and the budget allows it. ``frame``: where the search for variables starts."""
+        """Take a snapshot of the live arrays for the reason ``why`` (MISS or TIME), if steps are not counted,
+        enough time has passed and the time budget allows it. The search for variables starts at ``frame``."""
         if self.budget.elapsed >= self._wait and self._step() is None:
             shield.attempt("arrays", self._without_steps, frame, why)
 
     def _without_steps(self, frame: FrameType, why: str) -> None:
-        """Take a snapshot for the reason ``why`` if the time budget allows it, and set when the next one may
-        be taken. ``frame``: where the search for variables starts."""
+        """Take a snapshot of the live arrays for the reason ``why`` if the time budget allows it, and set
+        when the next one may be taken. The search for variables starts at ``frame``."""
         look = self._look()
         if self.budget.allows(look.seconds + self.budget.expected(look.count)):
             self._take(look, frame, why, None)
@@ -210,22 +218,24 @@ class Sampler:
             self._wait = (self.budget.spent + self.budget.expected(look.count)) / SHARE
 
     def now(self, frame: FrameType) -> None:
-        """Take the snapshot of the live arrays that the program requests by ``jaxscope.snapshot()``.
-        ``frame``: where the search for variables that lead to arrays starts."""
+        """Take the snapshot of the live arrays that the program requests by ``jaxscope.snapshot()``. The
+        search for variables that lead to arrays starts at ``frame``."""
         shield.attempt("arrays", self._now, frame)
 
     def _now(self, frame: FrameType) -> None:
         self._take(self._look(), frame, REQUESTED, self._ended_step())
 
     def ended(self, frame: FrameType, *, leaving: bool) -> None:
-        """Take the last snapshot of the live arrays in the recording. ``frame``: where the search for
-        variables that lead to arrays starts. ``leaving``: whether the program ends too, so that an uncaught
-        exception is examined."""
+        """Take the last snapshot of the live arrays in the recording. The search for variables that lead to
+        arrays starts at ``frame``. ``leaving`` is whether the program ends too. If so, also the variables in
+        the traceback of an uncaught exception are searched."""
         shield.attempt("arrays", self._last, frame, leaving)
 
     def _last(self, frame: FrameType, leaving: bool) -> None:
-        """Take the last snapshot in the recording. If the program ran out of memory, it includes the error.
-        ``frame``: where the search for variables starts. ``leaving``: whether the program ends too."""
+        """Take the last snapshot of the live arrays in the recording. If an exception ends the recording, the
+        variables in its traceback are searched, too. If memory ran out, the snapshot also has the error
+        message and the line. ``frame``: where the search for variables starts. ``leaving``: whether the
+        program ends too."""
         error = _error(leaving)
         trace = error.__traceback__ if error is not None else None
         message = exhausted(error)
@@ -263,8 +273,8 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """Count, for the arrays to which no variable leads, how often their number has grown since it last
-        fell. Arrays with equal shapes, dtypes and origins are counted together.
+        """Count, for the arrays to which no variable leads, in how many snapshots their number has grown
+        since it last fell. Arrays with equal shapes, dtypes and origins are counted together.
 
         Args:
           snapshot: the newest snapshot.
@@ -286,14 +296,15 @@ class Sampler:
         self._unnamed = unnamed
 
     def forked(self) -> None:
-        """Start anew in a forked child, which has spent no time on snapshots yet."""
+        """Start anew in a forked child: forget all snapshots and the time that the parent has spent on
+        them."""
         self.__init__(self._emit, self._step, self._look, self._clock)  # type: ignore[misc]
 
 
 def _error(leaving: bool) -> BaseException | None:
-    """Return the exception that ends the recording; None if there is none. It is the one that is being
-    handled now. If there is none and the program ends (``leaving``), it is the uncaught exception that the
-    interpreter keeps."""
+    """Return the exception that is being handled now, if there is one. Otherwise, if the program ends
+    (``leaving``), return the uncaught exception that the interpreter keeps. Return None if there is no
+    exception."""
     error = sys.exc_info()[1]
     if error is None and leaving:
         error = last_exception.stored()
@@ -301,8 +312,8 @@ def _error(leaving: bool) -> BaseException | None:
 
 
 def exhausted(error: BaseException | None) -> str | None:
-    """Return JAX's message that memory ran out, if ``error`` or an exception that caused it has this message;
-    else None."""
+    """Return JAX's message that memory ran out, if ``error`` or an exception that led to it (``__cause__``,
+    ``__context__``) has such a message; else None."""
     for _ in range(10):
         if error is None:
             return None

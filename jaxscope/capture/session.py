@@ -60,9 +60,9 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
       transfers: whether copies between host and devices are recorded.
       line_times: whether the stack of the main thread is sampled, to measure the time of each line.
       redact: whether values, source lines and paths outside the project are removed from the recording.
-      passing: ``block`` or ``suite`` for a temporary recording, of a block of the program or of a suite of
-        tests. That of a suite ends when ``jaxscope.record()`` starts a recording. None: the recording is not
-        temporary.
+      passing: ``block`` for the temporary recording of a block of the program, ``suite`` for that of a suite
+        of tests. A recording of a suite ends when ``jaxscope.record()`` starts a recording. None: the
+        recording is not temporary.
       targets: the accelerators for which each program of the user is lowered again.
       forced_devices: number of CPU devices that jaxscope set in the environment for the targets; None: not
         set.
@@ -153,7 +153,7 @@ class Session:
 
     def _count_transfers(self) -> tuple[Transfers, tuple[HostCopies, StagedArrays]]:
         """Create the objects that record copies between host and devices. Return (the object that adds up the
-        copies by line, (the one that counts copies to the host, the one that counts copies by
+        copies by line, (the object that counts copies to the host, the object that counts copies by
         ``jnp.asarray``))."""
         transfers = Transfers(self.writer.emit, lambda: self.tracker.current, lambda: self.tracker.marked)
         transfers.after = self.sampler.passed if self.sampler is not None else None
@@ -162,8 +162,9 @@ class Session:
         return transfers, (HostCopies(transfers), StagedArrays(transfers, lambda: self.probe.callbacks))
 
     def _compare_ranks(self) -> Rank:
-        """Return a new object that compares the programs of this process with those of the other processes of
-        the job."""
+        """Return a new ``Rank``, which compares the programs of this process with those of the other
+        processes of the job. It does nothing until the number of processes is known
+        (``_several_processes``)."""
         rank = self.probe.phases.rank = Rank(
             self.run,
             self.writer,
@@ -175,7 +176,8 @@ class Session:
         return rank
 
     def begin(self) -> None:
-        """Begin the recording: write the first event and register the listeners with JAX."""
+        """Begin the recording: write the first event to the log, register the listeners with JAX, and start
+        the parts that observe copies, steps and lines."""
         if self._how == "child":
             self.tracker.beside(self.run)
         self.writer.open()
@@ -207,18 +209,19 @@ class Session:
         atexit.register(self._leaving)
 
     def _look(self, frame: FrameType) -> float | None:
-        """Take a snapshot of the live arrays, if one is due (``Sampler.looked``). ``frame``: where the search
-        for variables starts."""
+        """Take a snapshot of the live arrays, if one is due. The search for variables starts at ``frame``.
+        Return after how many seconds to call this again; None: no snapshots are taken."""
         return self.sampler.looked(frame) if self.sampler is not None else None
 
     def _several_processes(self, index: int, count: int) -> None:
-        """Start to compare this process (number ``index`` of ``count``) with the others of the job. Called
-        when JAX's backend has devices of several processes."""
+        """Start to compare this process (number ``index`` of ``count``) with the other processes of the job.
+        Called when JAX's backend has devices of several processes."""
         if self.rank is not None:
             shield.attempt("rank", self.rank.begin, index, count)
 
     def _backend_seen(self) -> None:
-        """Begin to measure the times of lines after the set-up. Called when JAX's backend exists."""
+        """Begin to sample the lines of the main thread for the time in which JAX has a backend; the samples
+        taken before are kept apart. Called when JAX's backend exists."""
         if self.line_times is not None:
             shield.attempt("line_times", self.line_times.start)
 
@@ -230,8 +233,8 @@ class Session:
 
     def _leaving(self) -> None:
         """Finish all that needs JAX's backends: the profile, the memory figures, the last snapshot of arrays.
-        This exit handler runs before JAX releases its backends. Do nothing if the program continues
-        (``_goes_on``)."""
+        This exit handler runs before JAX releases its backends. Do nothing if the program continues although
+        it has called its exit handlers (``_goes_on``)."""
         if current() is self and not _goes_on():
             self._leave_job()
             self._write_uncaught()  # JAX's exit may wait for other processes until this one is killed
@@ -241,7 +244,7 @@ class Session:
 
     def rest(self) -> None:
         """Write the counts and the event ``RunEnded`` to the log, but do not close the log. This is called
-        when the program itself runs its exit handlers, perhaps long before its end. Later events of the
+        when the program itself runs its exit handlers, perhaps long before it ends. Later events of the
         program follow ``RunEnded`` in the log."""
         self._flush()
         self.writer.emit(ev.RunEnded(how="exit"))
@@ -249,7 +252,7 @@ class Session:
 
     def _watch_for_the_end(self) -> None:
         """Register an exit handler for the real end of the program, unless one is registered. Called before
-        each event after ``rest``."""
+        each event that is logged after ``rest``."""
         # After Python has run the exit handlers, it removes all of them, also those registered meanwhile.
         if self._handler() is None:
 
@@ -261,8 +264,8 @@ class Session:
             self._handler = weakref.ref(leave)
 
     def _end_profile(self) -> None:
-        """Stop the profiler, if the recording ends before the last step of ``--profile``. If it ends before
-        the first one, log ``Degraded``."""
+        """Stop JAX's profiler (``--profile``), if it runs. If the recording ends before the first step to be
+        profiled, log an event ``Degraded``."""
         profile, self.profile = self.profile, None
         if profile is not None:
             profile.stop(self.tracker.current)
@@ -271,7 +274,7 @@ class Session:
 
     def _last_look(self, *, leaving: bool) -> None:
         """Take the last snapshot of the live arrays, unless it was taken already. ``leaving`` is whether the
-        program ends too, so that an uncaught exception is examined."""
+        program ends too, so that an uncaught exception is examined. No snapshots are taken afterwards."""
         sampler, self.sampler = self.sampler, None
         if self.transfers is not None:
             self.transfers.after = None
@@ -321,7 +324,8 @@ class Session:
             self.writer.emit(died)
 
     def _flush(self) -> None:
-        """Write all counts to the log, after the memory figures that threads are still reading."""
+        """Wait until threads have read the memory figures of all programs, then write all counts to the
+        log."""
         self.probe.phases.memory.wait()
         self.tracker.flush()
         self.probe.flush()
@@ -335,8 +339,9 @@ class Session:
         return stepper is not None and stepper.function == function
 
     def forked(self) -> None:
-        """Continue the recording in a forked child, with another log and with counts that start at 0. No
-        snapshots of the live arrays are taken there if a backend of the parent exists."""
+        """Continue the recording in a forked child, with a log of its own and with counts that start at 0.
+        The child has no profile, no times of lines and no comparison of processes. It takes no snapshots of
+        the live arrays if JAX had started a backend in the parent."""
         self.rank = self.probe.phases.rank = None  # threads of the parent do not exist here
         if self.profile is not None:  # the profiler runs in the parent
             self.profile = None
@@ -365,8 +370,8 @@ class Session:
 
     def compile_for(self, target: Target, traced: Any) -> str | None:
         """Lower ``traced``, the result of ``f.trace``, for ``target``, another accelerator, and put the
-        program into the queue of the target's compiler. Return the id of the program; None if it cannot be
-        lowered for the target or cannot run on it.
+        program into the queue of the target's compiler. Return the id of the program; None if the program
+        cannot be lowered for the target or cannot run on it.
 
         Raises:
           OSError: the queue cannot be written.
@@ -393,8 +398,8 @@ class Session:
         return counter, shield.attempt("stale_captures", self.probe.monitor.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
-        """Write the event that describes ``function`` to the log, unless it is there already, and return the
-        counter of its calls. ``step``: each call is a training step."""
+        """Log the event that describes ``function``, unless this was done before, and return the counter of
+        its calls. ``step`` is whether each call is a training step."""
         seen = self.probe.introductions.introduce(functions.describe(jax_internals.given_to_jit(function)))
         return self.tracker.watch(seen.function, step)
 
@@ -443,21 +448,22 @@ class Session:
         )
 
     def _line_times(self, event: ev.LineTimes) -> None:
-        """Log ``event``, the times of lines, and before it the checksums of the files with these lines."""
+        """Log ``event``, the times of lines. Before it, log the checksums of the source files of these
+        lines."""
         self.probe.introductions.sources(
             {frame.file for entry in (*event.lines, *event.setup) for frame in (*entry.stack, *entry.traced)}
         )
         self.writer.emit(event)
 
     def _degraded(self, name: str, reason: str) -> None:
-        """Log an event ``Degraded``: the part ``name`` of the recording is not available, for the given
-        ``reason``."""
+        """Log an event ``Degraded``: the part ``name`` of the recording is not available, or only in part,
+        for the given ``reason``."""
         self.writer.emit(ev.Degraded(seam=name, reason=reason))
 
 
 def _goes_on() -> bool:
-    """Return whether the program continues after the exit handlers that run now, because it called
-    ``atexit._run_exitfuncs()`` itself."""
+    """Return whether the program continues after the exit handlers that run now. This is the case if the
+    program called ``atexit._run_exitfuncs()`` itself."""
     # At a real exit, Python has marked the main thread as ended before it runs the exit handlers.
     return threading.main_thread().is_alive()
 
@@ -482,8 +488,8 @@ def _forked() -> None:
 
 
 def _before_fork() -> None:
-    """End the sampling of the set-up: Python warns when a process with several threads forks. Called by
-    Python before each fork."""
+    """End the sampling of lines that began before JAX had a backend, because Python warns when a process with
+    several threads forks. Called by Python before each fork."""
     session = current()
     if session is not None and session.line_times is not None:
         shield.attempt("line_times", session.line_times.end_setup)
@@ -499,8 +505,8 @@ def current() -> Session | None:
 
 
 def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
-    """Begin a recording to the directory ``run``, and return it. If a recording is in progress already,
-    return that one and begin none. This imports jax.
+    """Begin a recording to the directory ``run``, and return it. If a recording is in progress already, begin
+    none and return the one in progress. This imports jax.
 
     Args:
       how: what begins the recording: ``run`` (``jaxscope run``), ``env`` (an environment variable) or
@@ -523,8 +529,8 @@ def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
 def stop(how: str = "stop", certain: bool = False) -> None:
     """End the recording of this process, if there is one.
 
-    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``). Then the recording
-    continues.
+    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``). Then the counts are
+    written to the log, and the recording continues.
 
     Args:
       how: why the recording ends: ``exit`` (the program ends) or ``stop``.
@@ -546,8 +552,8 @@ def stop(how: str = "stop", certain: bool = False) -> None:
 
 def start_from_environment(how: str = "run") -> Session | None:
     """Begin and return the recording that ``jaxscope run`` requests by environment variables. Return None if
-    they request none. If the options in them cannot be read, say so on stderr and use the defaults. ``how``
-    is what begins the recording: ``run`` (``jaxscope run``) or ``env`` (an environment variable)."""
+    they request none. If the options in them cannot be read, say so on stderr and use the default options.
+    ``how`` is what begins the recording: ``run`` (``jaxscope run``) or ``env`` (an environment variable)."""
     where = os.environ.get(RUN_VARIABLE)
     if not where:
         return None

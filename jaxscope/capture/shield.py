@@ -1,7 +1,7 @@
 """Keep exceptions of jaxscope away from the user's program.
 
 Every callback of jaxscope runs inside ``attempt``, under the name of a part of the recording, such as
-``live_arrays``. When a part first fails, an event ``Degraded`` with the reason is written. A part that fails
+``line_times``. When a part first fails, an event ``Degraded`` with the reason is written. A part that fails
 STRIKES times without a success in between is then skipped: first for STRIKES calls, then for twice as many
 each time it fails again (at most LONGEST_REST), until it succeeds. A part that needs what the installed JAX
 does not have is switched off for good.
@@ -37,7 +37,7 @@ _report: Callable[[str, str], None] | None = None
 
 
 class _Thread(threading.local):
-    """The state of the present thread.
+    """The state of each thread: a thread sees its own values.
 
     Attributes:
       inside: identifies the callback of jaxscope that the thread is running; None: it is running none.
@@ -64,15 +64,16 @@ def reset(report: Callable[[str, str], None] | None) -> None:
 
 
 def switch_off(name: str, reason: str) -> None:
-    """Skip the part ``name`` of the recording, such as ``live_arrays``, for good. Report the ``reason`` (for
-    example, the installed JAX does not have what the part needs) if nothing was reported about the part."""
+    """Skip the part ``name`` of the recording, such as ``line_times``, for good. Report the ``reason`` (for
+    example, the installed JAX does not have what the part needs), unless something was reported about the
+    part before."""
     _off.add(name)
     _report_once(name, reason)
 
 
 def works(name: str) -> bool:
-    """Return whether no failure of the part ``name`` of the recording was reported and it is not switched
-    off."""
+    """Return whether no failure of the part ``name`` of the recording was reported and the part is not
+    switched off. A part that failed once does not count as working, even if it succeeds later."""
     return name not in _off and name not in _reported
 
 
@@ -107,8 +108,8 @@ def _failed(name: str, error: Exception) -> None:
 
 
 def _is_the_programs(error: Exception) -> bool:
-    """Return whether ``error`` is no failure of jaxscope: it came out of the program's own code, or says that
-    an array has been deleted."""
+    """Return whether ``error`` is no failure of jaxscope: a function of the program is in its traceback, or
+    its message says that an array has been deleted."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -121,7 +122,7 @@ def _is_the_programs(error: Exception) -> bool:
 
 
 def of_signal_handler(error: Exception) -> bool:
-    """Return whether a signal handler of the program raised ``error``. It may run between any two
+    """Return whether a signal handler of the program raised ``error``. Such a handler may run between any two
     instructions, also of jaxscope, and the program waits for its exception."""
     trace, handlers = error.__traceback__, []
     for number in signal.valid_signals():
@@ -137,7 +138,7 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
     """Call ``action(*args)`` and return its result; None if it raises an exception. KeyboardInterrupt,
     SystemExit and exceptions of signal handlers are not caught.
 
-    The exception counts as a failure of the part ``name`` of the recording (such as ``live_arrays``), unless
+    The exception counts as a failure of the part ``name`` of the recording (such as ``line_times``), unless
     the program's own code raised it or an array was deleted. Also return None, without calling ``action``,
     while this part is skipped or switched off.
     """
@@ -200,7 +201,7 @@ def busy() -> bool:
 
 
 def leave(token: object) -> None:
-    """Remove the mark that ``enter`` made for ``token``. Do nothing if it made none. Call this even if
-    ``enter`` did not return, because Ctrl-C may interrupt it after the mark was made."""
+    """Remove the mark that ``enter`` made with ``token`` in this thread. Do nothing if ``enter`` made none.
+    Call this even if ``enter`` did not return, because Ctrl-C may interrupt it after the mark was made."""
     if thread.inside is token:
         thread.inside = None

@@ -37,7 +37,7 @@ class StepProfile:
 
     Attributes:
       began: whether the profiler was started, or an attempt to start it failed.
-      next: the number of the step at whose end the profiler is started or stopped.
+      next: the number of the step at whose end the profiler is started or stopped next.
     """
 
     def __init__(self, folder: Path, first: int, last: int, emit: Callable[[Event], None]) -> None:
@@ -64,8 +64,8 @@ class StepProfile:
         return self.next - step
 
     def stop(self, step: int | None) -> None:
-        """Stop the profiler, if it runs, and log what it measured. ``step`` is the last step in the profile;
-        None: unknown."""
+        """Stop the profiler, if it runs, and log how long each instruction took. ``step`` is the last step in
+        the profile; None: unknown."""
         since, self._since = self._since, None
         if since is not None:
             self.next = FOREVER
@@ -121,7 +121,9 @@ def _wait() -> None:
 
 
 def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
-    """Return what ``_sums`` returns for the profile in ``file``."""
+    """Add up the events of the profile in ``file``, a ``.xplane.pb`` file of JAX's profiler. Return (the time
+    of each instruction, the number of devices, the seconds in which the devices ran instructions), as
+    ``_sums`` does."""
     import jax
 
     with warnings.catch_warnings():  # of nanobind, about its own types
@@ -164,7 +166,7 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None
 
 def _union(spans: list[tuple[int, int]]) -> int:
     """Return for how many ns at least one instruction ran. ``spans`` has (begin, end) of each instruction in
-    ns. Spans may overlap."""
+    ns, in any order. Spans may overlap."""
     total = end = 0
     for begin, until in sorted(spans):
         total += max(0, until - max(begin, end))
@@ -173,19 +175,19 @@ def _union(spans: list[tuple[int, int]]) -> int:
 
 
 def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | None:
-    """Return one function that calls each of ``functions`` when it is due. A None among them is ignored;
-    return None if all are None.
+    """Return one function that calls each of ``functions`` when it is due. A None among ``functions`` is
+    ignored; return None if all are None.
 
-    Each function, also the returned one, is called with the number of a training step that has ended. It
-    returns after how many more steps it is to be called again.
+    Each of ``functions``, and also the returned function, is called with the number of a training step that
+    has ended. It returns after how many more steps it is to be called again.
     """
     each = [ended for ended in functions if ended is not None]
     return _Several(each).step_ended if len(each) > 1 else next(iter(each), None)
 
 
 class _Several:
-    """Calls several functions (``each``) at the ends of training steps, each when it is due. Each returns
-    after how many more steps it is to be called again."""
+    """Calls several functions (``each``) at the ends of training steps, each when it is due. Each function
+    takes the number of the step, and returns after how many more steps it is to be called again."""
 
     def __init__(self, each: Sequence[Callable[[int], int]]) -> None:
         self._due = dict.fromkeys(each, 0)

@@ -46,8 +46,8 @@ def program_id(text: str, options: Any, platforms: Any, devices: Any, constants:
     Args:
       text: the program's StableHLO; its source locations are ignored.
       options: the compiler options of jit, in any order.
-      platforms: the platforms that it was lowered for.
-      devices: the devices that it is compiled for, as any value with a repr.
+      platforms: the platforms that the program was lowered for.
+      devices: the devices that the program is compiled for, as any value with a repr.
       constants: a hash of the constants that ``text`` leaves out (``elided``).
     """
     bare = LOCATION.sub("", LOCATION_LINE.sub("", "\n" + text))
@@ -105,7 +105,7 @@ def fingerprint(executable: Any) -> str | None:
 
 
 def devices(backend: Any) -> list[Device]:
-    """Return the devices of JAX's ``backend`` as data."""
+    """Return the devices of JAX's ``backend``, those of all processes, as data."""
     return [
         Device(id=d.id, kind=str(d.device_kind), process_index=int(d.process_index))
         for d in backend.devices()

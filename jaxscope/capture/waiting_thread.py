@@ -1,4 +1,4 @@
-"""Find the user's line that waits for another thread that runs only code of libraries.
+"""Find the user's line that waits for another thread, if this thread runs only code of libraries.
 
 ``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of its
 own. A line of the user joins this thread or waits for its result. To find the line, the stacks of all other
@@ -37,8 +37,8 @@ def user_frames(frame: FrameType | None) -> list[Frame]:
 
 
 def tops() -> dict[int, FrameType]:
-    """Return, for all threads: identifier of the thread -> its innermost frame. Garbage collection is
-    disabled during this call."""
+    """Return a dict for all threads of this process: identifier of the thread -> its innermost frame. Garbage
+    collection is disabled during this call."""
     # Python 3.11 creates frame objects while it holds the lock of all thread states. A garbage collection at
     # this time could free a ``threading.local``, which needs the same lock, and would deadlock.
     collects = gc.isenabled()

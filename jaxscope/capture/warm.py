@@ -1,8 +1,8 @@
 """Count the calls of a watched function (``jaxscope.watch``): each call costs one addition, one store and one
 comparison.
 
-This is the version in Python. Where a C compiler was found at installation, ``jaxscope/_warm.c`` is used,
-which does the same and explains why.
+This is the version in Python. Where a C compiler was found at installation, ``jaxscope/_warm.c`` is used
+instead, which does the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jaxscope.errors import to_be_read
 
 __tracebackhide__ = to_be_read
 PURE = "JAXSCOPE_PURE_PYTHON"  # set in the environment: do not use the C version
-VERSION = 2  # of what the C version takes and gives
+VERSION = 2  # of the interface between Python and the C version
 
 
 class PythonTick:
@@ -24,7 +24,7 @@ class PythonTick:
     Attributes:
       value: the count.
       cells, index: each new value is stored by ``cells[index] = value``.
-      due: the calls from this number on need more work than counting.
+      due: calls whose number is at least ``due`` need more work than counting.
     """
 
     __slots__ = ("cells", "due", "index", "value")

@@ -18,8 +18,9 @@ MAX_ARRAYS = 4000
 
 def line(stack: Any) -> Frame | None:
     """Return the innermost line of the user's code in ``stack``, the Python stack that jaxlib stores with
-    each array (``array.traceback``). If no line is the user's, return the innermost line of an installed
-    package (not JAX or a library around it); None if there is none either."""
+    each array (``array.traceback``). If the user has no line in it, return the innermost line of an installed
+    package other than JAX and libraries around JAX. Return None if there is no such line either, or if
+    ``stack`` is None."""
     best, site = Standing.LIBRARY, None
     for f in stack.frames if stack is not None else ():
         standing = frames.file_standing(f.file_name)
@@ -31,11 +32,12 @@ def line(stack: Any) -> Frame | None:
 
 
 def lines_of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:
-    """Return (the lines that created the arrays in a call's arguments, for each leaf of the arguments the
-    index of its line). The index is -1 if no line is known. At most MAX_ARRAYS arrays are examined.
+    """Return (the lines that created the arrays among a call's arguments, each line once; for each pytree
+    leaf of the arguments the index of its line in this list). The index is -1 for a leaf that is no array,
+    was deleted, or has an unknown line. Only the first MAX_ARRAYS arrays are examined.
 
     Args:
-      refs: (position of the leaf, weak reference) of each array.
+      refs: (position of the leaf, weak reference to the array) of each array.
       count: the number of leaves.
     """
     lines: dict[Frame | None, int] = {None: -1}

@@ -14,7 +14,7 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 @functools.cache
 def limit() -> int | None:
     """Return the host memory that this process may use, in bytes: that of the machine, or the limit of the
-    control group if this is smaller. None if both are unknown."""
+    control group if this is smaller. None if both are unknown. The limits are read only at the first call."""
     limits = [n for n in (_machine(), *map(_group, LIMITS)) if n is not None and n > 0]
     return min(limits, default=None)
 
@@ -29,7 +29,7 @@ def _machine() -> int | None:
 
 def _group(file: str) -> int | None:
     """Return the memory limit in bytes that ``file``, a file of a Linux control group, contains. Return None
-    if the group has no limit or the file cannot be read."""
+    if the file contains no number (``max``: no limit) or cannot be read."""
     try:
         text = Path(file).read_text().strip()
     except (OSError, ValueError):

@@ -63,8 +63,9 @@ class _Kind(msgspec.Struct, eq=False):
 
 
 class Look:
-    """One snapshot of the live arrays. The constructor only finds and counts the arrays (``count``). ``take``
-    then reads their properties and finds the variables that lead to them."""
+    """One snapshot of the live arrays of this process. The constructor only finds and counts the arrays
+    (``count``), and keeps them alive. ``take`` then reads their properties, finds the variables that lead to
+    them, and releases them."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -100,8 +101,9 @@ class Look:
         """Return the snapshot as an event ``ArraysSeen`` (an entry of the log). Call this only once.
 
         Args:
-          frame: the innermost frame of this thread whose variables are searched for the arrays. Those of its
-            callers, of other threads and of modules are searched, too. None: no frame of this thread is.
+          frame: the innermost frame of this thread whose variables are searched for the arrays; None: no
+            frame of this thread is searched. The frames of its callers and of other threads, and modules, are
+            searched too.
           why: the reason for the snapshot, one of those in ``capture.sampler``, such as ``step``.
           step: the training step that ended last; 0: none yet; None: steps are not counted.
           trace: a traceback whose frames are searched too; None: there is none.
@@ -125,6 +127,8 @@ class Look:
         suspects: Collection[UnnamedKey],
         **more: Any,
     ) -> ArraysSeen:
+        """Do what ``take`` does, with the same arguments, but do not measure the garbage collections
+        meanwhile."""
         live, self._live = self._live, []
         kinds = _Kinds()
         kinds.add(live)
@@ -153,14 +157,15 @@ class Look:
 
 
 def unnamed_key(kind: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
-    """Return (shape, dtype, ``origin``). By this key, arrays to which no variable leads are recognized in
-    several snapshots. ``kind`` has the shape and the dtype. ``origin`` is the line that created the arrays;
-    None: unknown."""
+    """Return (shape, dtype, ``origin``), the key by which arrays without a path from a variable are
+    recognized in several snapshots. ``kind`` has the shape and the dtype. ``origin`` is the line that created
+    the arrays; None: unknown."""
     return kind.shape, kind.dtype, origin
 
 
 class _Batch:
-    """Live arrays with equal properties that were created with one Python stack.
+    """Live arrays that have equal properties and were created by the same lines of code (equal Python
+    stacks).
 
     Attributes:
       arrays: the ``id()`` of each array.
@@ -184,8 +189,9 @@ class _Kinds:
     Attributes:
       shared: which of the arrays share memory.
       parts: the number of arrays to which no variable leads and whose memory is counted with other arrays.
-        They are in no group.
-      lengths, bounded: the result of ``VariablePaths.lengths`` for these arrays.
+        These arrays are in no group.
+      lengths, bounded: the result of ``VariablePaths.lengths`` for the arrays: the lengths of the containers
+        that hold them.
     """
 
     def __init__(self) -> None:
@@ -204,8 +210,8 @@ class _Kinds:
         self._arrays: list[Any] = []
 
     def add(self, live: list[Any]) -> None:
-        """Add each of the arrays ``live`` to the batch of arrays with its properties. Deleted arrays are not
-        added."""
+        """Add each of the arrays ``live`` to the batch of arrays with its properties, and keep it alive.
+        Arrays that were deleted meanwhile are left out."""
         batches, makeup, keep = self._batches, jax_internals.makeup, self._arrays.append
         for array in live:
             try:
@@ -225,8 +231,8 @@ class _Kinds:
         return {n for batch in self._batches.values() for n in batch.arrays}
 
     def find_shared(self, named: variable_paths.VariablePaths) -> None:
-        """Find the arrays that share memory, and record them in ``shared``. ``named`` contains the ids of the
-        arrays to which a variable leads."""
+        """Find the arrays that share memory, and record them in ``shared``. ``named`` tells whether a
+        variable leads to an array: ``id(array) in named``."""
         sizes = [
             shared_buffers.SameSize(b.devices, b.kind.device_bytes or 0, b.arrays)
             for b in self._batches.values()
@@ -239,7 +245,7 @@ class _Kinds:
         return {id(self._arrays)}
 
     def _new_batch(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Batch:
-        """Return a new batch for arrays with the properties of ``array``. The batch is still empty.
+        """Return a new, empty batch for arrays with the properties of ``array``.
 
         Args:
           sharding: the sharding of ``array``.
@@ -269,8 +275,10 @@ class _Kinds:
     def groups(
         self, named: variable_paths.VariablePaths, suspects: Collection[UnnamedKey] = ()
     ) -> list[ArrayGroup]:
-        """Return the live arrays in groups by properties and path, the largest group first. If there are more
-        than MAX_GROUPS groups, the smallest ones are merged.
+        """Return the live arrays in groups, the largest group first, and release the arrays. Arrays to which
+        a variable leads are grouped by properties and path, all others by properties and the line that
+        created them. If there are more than MAX_GROUPS groups, the smallest ones are merged. Also set
+        ``lengths``, ``bounded`` and ``parts``.
 
         Args:
           named: the paths of the arrays to which variables lead.
@@ -294,7 +302,7 @@ class _Kinds:
         self, counts: list[_Counted], holders: dict[UnnamedKey, Holder | None]
     ) -> list[ArrayGroup]:
         """Return the arrays to which no variable leads, grouped by properties and by the line that created
-        them. Those whose memory is counted with other arrays are in no group; their number is added to
+        them. Arrays whose memory is counted with other arrays are in no group; their number is added to
         ``parts``.
 
         Args:
@@ -314,7 +322,8 @@ class _Kinds:
 
     def _count(self, named: variable_paths.VariablePaths, most: int | None) -> list[_Counted] | None:
         """Count the live arrays by the path of the variable that leads to them. Return one entry for each
-        batch; None if there are more than ``most`` different pairs of properties and path.
+        batch (arrays with equal properties and creation stack); None if there are more than ``most``
+        different pairs of properties and path.
 
         Args:
           named: the paths of the arrays to which variables lead.
@@ -339,8 +348,9 @@ class _Kinds:
     def _holders(
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, Holder | None]:
-        """Return, for suspected leaks, (shape, dtype, origin) of the arrays -> the object that refers to
-        them; None if the search for this object failed. At most MAX_SUSPECTS arrays of a leak are examined.
+        """Find what keeps the arrays of suspected leaks alive. Return a dict: (shape, dtype, origin) of the
+        arrays -> the object that refers to most of them; None if the search for this object failed. At most
+        MAX_SUSPECTS arrays of a leak are examined.
 
         Args:
           counts: all live arrays, counted by path.
@@ -378,7 +388,8 @@ class _Counted(NamedTuple):
 
 def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
     """Return the arrays in ``counts`` to which variables lead: one group for each combination of properties
-    and path. Its ``origin`` is None if it is unknown or not the same for all its arrays."""
+    and path. The ``origin`` of a group is the line that created its arrays; None if the line is unknown or
+    not the same for all of them."""
     totals: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     shared: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     origins: dict[tuple[_Kind, str], Frame | None] = {}
@@ -393,8 +404,8 @@ def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
 
 
 def _largest_first(g: ArrayGroup) -> tuple[int, str]:
-    """Return a key that sorts groups of arrays: the group with the most bytes first, groups with equal bytes
-    by path."""
+    """Return a sort key for the group ``g`` of arrays: the group with the most bytes comes first, groups with
+    equal bytes are sorted by path. Unknown bytes count as 0."""
     return -(g.bytes or 0), g.path or ""
 
 
@@ -438,14 +449,15 @@ def _first_steps(path: str) -> str:
 
 
 def _no_path(path: str) -> str:
-    """Return ``…`` for any path, so that ``_merged`` merges all groups that have a path and equal
+    """Return ``…`` for any path. With this function, ``_merged`` merges all groups that have a path and equal
     shardings."""
     return "…"
 
 
 def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[ArrayGroup]:
-    """Shorten the path of each of ``groups`` by ``shorten``, merge the groups with equal paths and shardings,
-    and return the resulting groups. The path of a group that is not merged stays as it was."""
+    """Shorten the path of each of ``groups`` by ``shorten``, merge the groups with equal short paths and
+    equal shardings, and return the resulting groups. A group that is merged with no other keeps its full
+    path."""
     merged: dict[tuple[Any, ...], list[ArrayGroup]] = {}
     for g in groups:
         merged.setdefault((g.path if g.path is None else shorten(g.path), g.sharding), []).append(g)
@@ -453,8 +465,9 @@ def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[Arr
 
 
 def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
-    """Return one group, at ``path``, for all arrays of the groups ``members``. A property is None if it
-    differs between members. A sum is None if one of its terms is unknown."""
+    """Return one group, at ``path``, for all arrays of the groups ``members``. A property, such as the shape,
+    is None if it differs between members. A sum, such as the bytes, is None if it is unknown for a member.
+    The group has no ``holder``."""
 
     def common(name: str) -> Any:
         values = {getattr(g, name) for g in members}
@@ -477,8 +490,8 @@ def _bytes(array: Any) -> int:
 
 
 def _device_bytes(array: Any) -> int | None:
-    """Return the bytes of ``array`` on each device that has a shard of it, with tiles and padding. Return
-    None for the token of an ordered effect, which has no size."""
+    """Return the bytes that ``array`` takes on each device that has a shard of it, with tiles and padding.
+    Return None for the token of an ordered effect, which has no size."""
     try:
         # The size of one shard times the number of devices (checked on jaxlib 0.10.2 and 0.12.0.1: 2176 for a
         # 17x4 float32 replicated on 8 devices).
@@ -497,8 +510,9 @@ def _device_ids(sharding: Any) -> tuple[int, ...]:
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
     """Return the frames whose variables are searched for arrays, one list for each stack, innermost frame
-    first: those of the traceback ``trace`` (None: no traceback), of ``frame`` and its callers, and of the
-    other threads."""
+    first. The stacks are: the traceback ``trace`` (None: no traceback), ``frame`` with its callers, and the
+    other threads. Only frames of the user are in the lists; those of the first two stacks may also be of
+    installed packages."""
     raised = []
     while trace is not None:
         if frames.is_user(trace.tb_frame):
@@ -513,13 +527,13 @@ def _addressable() -> str:
 
 
 def _on_cpu() -> bool:
-    """Return whether the program has started a CPU backend."""
+    """Return whether the program has started JAX's CPU backend."""
     return any(getattr(client, "platform", None) == "cpu" for client in jax_internals.clients())
 
 
 def _memory() -> list[DeviceMemory]:
-    """Return the memory in use, its peak and the limit, in bytes, of each device of this process that reports
-    them."""
+    """Return the memory in use, its peak and its limit, in bytes, for each device of this process. A device
+    that does not report these figures is left out."""
     return [
         DeviceMemory(
             d.id, *(stats.get(name) for name in ("bytes_in_use", "peak_bytes_in_use", "bytes_limit"))

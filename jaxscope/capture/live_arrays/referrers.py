@@ -21,9 +21,12 @@ MAX_CONTAINERS = 20  # containers on each level that are searched further
 
 
 def held_by(arrays: list[Any], ignored: Any = None) -> Holder:
-    """Return, as data, what most often refers to one of ``arrays``: a list, a dict, a cache of JAX, ...
+    """Return what refers to ``arrays``, as data: a list, a dict, a closure, ... If objects of several kinds
+    do, return the kind with the most objects.
 
-    ``ignored`` is an object that does not count: jaxscope's own list of the arrays.
+    The result is ``Holder(UNSEEN)`` if Python's garbage collector knows no object that refers to the arrays,
+    and of kind TRACE if the most frequent kind is a container inside an object of JAX. ``ignored`` is an
+    object that does not count: jaxscope's own list of the arrays.
     """
     ids = {id(a) for a in arrays}
     counts: collections.Counter[Holder] = collections.Counter()
@@ -43,8 +46,8 @@ def held_by(arrays: list[Any], ignored: Any = None) -> Holder:
 
 
 def _referrers(objects: list[Any]) -> list[Any]:
-    """Return the objects that refer to one of ``objects``, except the list ``objects`` itself and jaxscope's
-    own frames."""
+    """Return the objects that refer to at least one of ``objects``, each once. The list ``objects`` itself
+    and frames of jaxscope's own code are left out."""
     arguments = tuple(objects)  # Python 3.13 reports the tuple of arguments as a referrer too
     ours = (id(objects), id(arguments))
     referrers = gc.get_referrers(*arguments)
@@ -72,8 +75,9 @@ def _jax_class_around(container: Any) -> str | None:
 
 
 def _holder(o: Any, ids: set[int]) -> Holder:
-    """Return ``o``, an object that refers to arrays, as data. ``ids`` (the ``id()`` of each array) is needed
-    to find the key in a dict."""
+    """Describe ``o``, an object that refers to arrays, as a Holder. If ``o`` is the ``__dict__`` of an
+    object, describe this object. ``ids`` are the ``id()`` of the arrays, by which their key in a dict is
+    found."""
     kind = type(o)
     if issubclass(kind, dict):
         key = next((k for k, v in list(o.items()) if id(v) in ids), None)

@@ -1,8 +1,8 @@
-"""Find live arrays that share memory: several arrays on one buffer, and shards that were taken of an array on
-several devices.
+"""Find live arrays that share memory: several arrays on one buffer, and shards that were taken from an array
+on several devices.
 
-Only addresses are read, and only those of arrays that have the same size on a device as another array. This
-waits for no device and fetches no buffer.
+Only addresses are read, and only those of arrays that have the same size on a device as another array.
+Reading them waits for no device and fetches no buffer.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class SameSize(msgspec.Struct, frozen=True, eq=False):
 
 
 class SharedBuffers:
-    """Which live arrays share memory, so that shared memory is counted once.
+    """Finds which live arrays share memory, so that shared memory is counted only once.
 
     Attributes:
       within: ids of arrays whose whole memory is already counted with other arrays.
-      overlap: id of a device -> bytes on this device that are already counted with other arrays, of arrays
-        that are not in ``within``.
+      overlap: id of a device -> bytes on this device that are already counted with other arrays. They belong
+        to arrays that are not in ``within``, because only a part of their memory is shared.
     """
 
     def __init__(self) -> None:
@@ -49,9 +49,9 @@ class SharedBuffers:
     def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
         """Find the arrays of ``live`` that share memory, and record them in ``within`` and ``overlap``.
 
-        Each piece of memory is counted with one array: the one on the most devices, and among equals one to
-        which a variable leads. Another array is added to ``within`` if it shares memory on all of its
-        devices; if only on some, ``overlap`` gets its bytes on these.
+        Each buffer is counted with one array: the one on the most devices, and among equals one to which a
+        variable leads. Every other array of the buffer is added to ``within`` if it shares memory on all of
+        its devices. If it shares memory only on some of them, ``overlap`` gets its bytes on these devices.
 
         Args:
           live: the live arrays.

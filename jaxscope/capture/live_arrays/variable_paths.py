@@ -1,4 +1,5 @@
-"""Find the variable that leads to an array, and the path from there: ``state.params['dense']['kernel']``.
+"""Find the variable that leads to an array, and the path from the variable to the array:
+``state.params['dense']['kernel']``.
 
 The search starts at the outermost frame, whose variables live longest. It calls no code of the program, and
 its result contains only texts.
@@ -64,8 +65,8 @@ TEXT, KEY, ONE_OF_MANY = range(3)
 
 
 class VariablePaths:
-    """Searches for paths from variables to live arrays, such as ``state.params['w']``, and keeps them. They
-    are valid while these arrays are alive.
+    """Searches for paths from variables to live arrays, such as ``state.params['w']``, and keeps the paths.
+    They are valid while the arrays are alive.
 
     Args:
       array_ids: the ids (``id()``) of the arrays to search for.
@@ -102,8 +103,8 @@ class VariablePaths:
     def count(
         self, arrays: Iterable[int], most: int | None = None
     ) -> tuple[dict[str, int], list[int]] | None:
-        """Count the arrays with the ids (``id()``) ``arrays`` by path. Return (path -> number of arrays, the
-        ids of the arrays without a path); None if there are more than ``most`` paths.
+        """Count the arrays whose ``id()`` is in ``arrays`` by path. Return (path -> number of arrays, the ids
+        of the arrays without a path); None if there are more than ``most`` paths.
 
         In the returned paths, ``*`` stands for each index or integer key: ``cache[*]``. If ``most`` is None,
         there is no limit, and ``*`` stands for each number (``['block*']['w']``) and for most keys of a dict
@@ -133,7 +134,7 @@ class VariablePaths:
 
         Args:
           node: the chain of steps to the object; None: the text is empty.
-          short: whether the path is shortened as by ``count`` without a limit.
+          short: whether ``*`` replaces each number, and most keys of a large dict.
         """
         texts = self._texts[short]
         unwritten: list[Node] = []
@@ -151,13 +152,13 @@ class VariablePaths:
         return text
 
     def lengths(self, short: bool) -> tuple[dict[str, int], list[str]]:
-        """Return (path -> number of items, the paths of the bounded containers) for the largest MOST_SIZED
-        containers that lead to arrays and have at least SIZED items.
+        """Return (path -> number of items, the paths of the bounded containers, sorted) for the containers
+        that lead to arrays and have at least SIZED items; at most MOST_SIZED containers, the largest.
 
         A bounded container is a ``deque(maxlen=...)``, a ``queue.Queue(maxsize=...)`` or a
-        ``lru_cache(maxsize=...)``; its number of items is
-        the largest that it can have. The numbers of containers with equal paths are added up. ``short``:
-        whether paths are shortened as by ``count`` without a limit.
+        ``lru_cache(maxsize=...)``; its number of items is the largest that it can have. The numbers of
+        containers with equal paths are added up. ``short``: whether ``*`` replaces each number in a path, and
+        most keys of a large dict.
         """
         above: set[int] = set()
         for holder in self._holder.values():
@@ -176,9 +177,10 @@ class VariablePaths:
         return lengths, sorted(bounded)
 
     def _note_length(self, node: Node | None, value: Any, length: int) -> None:
-        """Remember the ``length`` of the container ``value``; for a bounded deque or lru_cache, and for the
-        container in a bounded queue, the largest possible length. Do nothing if that is less than SIZED, or
-        if ``node`` (the chain of steps to ``value``) is None."""
+        """Remember ``length``, the number of items of the container ``value``. For a bounded deque or
+        lru_cache, and for the container inside a bounded queue, remember the largest possible number instead.
+        Do nothing if the number is less than SIZED, or if ``node`` (the chain of steps to ``value``) is
+        None."""
         most = self._limits.get(id(value))
         if issubclass(type(value), collections.deque):
             most = collections.deque.maxlen.__get__(value) or most
@@ -191,8 +193,9 @@ class VariablePaths:
                 self._bounded.add(id(node))
 
     def _note_limit(self, variables: Any) -> None:
-        """Remember the largest length of a ``queue.Queue`` with these ``variables``, its attributes by name,
-        if it has one. Below 1, its length has no limit."""
+        """Remember ``maxsize`` of a ``queue.Queue`` as the largest length of the container inside the queue.
+        ``variables`` has the attributes of the queue by name. Do nothing if ``maxsize`` is below 1: then the
+        queue has no limit."""
         most = variables.get("maxsize") if isinstance(variables, dict) else None
         if isinstance(most, int) and most > 0:
             self._limits[id(variables.get("queue"))] = most
@@ -203,7 +206,7 @@ class VariablePaths:
         Args:
           step: the step as text, or the key of a dict; None: any index.
           raw: the kind of ``step``: TEXT, KEY (a key) or ONE_OF_MANY (a key of a large dict).
-          short: whether each number is replaced by ``*``, and most keys of a large dict by ``[*]``.
+          short: whether ``*`` replaces each number, and ``[*]`` most keys of a large dict.
         """
         if short and raw == ONE_OF_MANY and not (type(step) is str and _NUMBERED.fullmatch(step)):
             return "[*]"
@@ -221,7 +224,8 @@ class VariablePaths:
     def search(self, stacks: list[list[FrameType]]) -> None:
         """Search for the arrays in this order: the local variables of the frames in ``stacks``, the global
         variables of ``__main__`` and of the frames' modules, those of the user's other modules, and what is
-        inside functions. ``stacks`` has the frames of each thread, innermost first."""
+        inside functions. The path that is found first is kept. ``stacks`` has the frames of each thread,
+        innermost first; outer frames are searched before inner ones."""
         main = sys.modules.get("__main__")
         main_globals = [main.__dict__] if main is not None else []
         if main is not None and "get_ipython" in main.__dict__:
@@ -244,7 +248,8 @@ class VariablePaths:
                 self._walk(_inside_function(function), node)
 
     def _walk(self, roots: Iterable[tuple[str, Any]], holder: Node | None = None) -> None:
-        """Search for the arrays breadth first, starting from ``roots``.
+        """Search for the arrays breadth first, starting from the values in ``roots``. If a limit ends the
+        search, set ``cut``.
 
         Args:
           roots: (step of the path, value) pairs.
@@ -286,7 +291,8 @@ class VariablePaths:
         depth: int,
     ) -> None:
         """Go through the children of one object. Record the path of each child that is one of the arrays to
-        find, and append the others to ``queue``, but no plain values and no objects seen before.
+        find. Append all other children to ``queue``, except plain values (numbers, strings) and objects seen
+        before.
 
         Args:
           queue: what is still to be searched: (node, object, depth).
@@ -310,8 +316,11 @@ class VariablePaths:
 
     def _children(self, node: Node | None, value: Any) -> Iterable[tuple[Any, Any]]:
         """Return (step of the path, child) for each object to which ``value`` refers; for a dict, (key,
-        value). Return nothing for a module, for what ``_search_later`` remembers, such as a function, and for
-        a large container of plain values. ``node``: the chain of steps to ``value``."""
+        value). ``node`` is the chain of steps to ``value``.
+
+        Return nothing for a module and for a large container of plain values. Return nothing for a function,
+        class or generator either: it is searched after all variables (``_search_later``).
+        """
         kind = type(value)
         length = _length(value, kind)
         if length is not None:
@@ -355,7 +364,8 @@ _NUMBERED = re.compile(r"[^0-9]*[0-9]+")
 
 def _step(step: Any, raw: bool) -> str:
     """Return one step of a path as text: ``.params``, ``['w']``, and ``[*]`` for an index or an integer key.
-    ``step`` is a key of a dict if ``raw``; otherwise the step as text, or None for any index."""
+    ``raw`` is whether ``step`` is a key of a dict. If not, ``step`` is the step as text, or None for any
+    index."""
     if step is None:
         return "[*]"
     if not raw:
@@ -375,14 +385,15 @@ def _length(value: Any, kind: type) -> int | None:
 
 
 def _holds_atoms(value: Any) -> bool:
-    """Return whether the first SAMPLE items of the container ``value`` are all numbers, strings or None."""
+    """Return whether the first SAMPLE items of the container ``value`` are all plain values (numbers, strings
+    or None)."""
     items = value.values() if issubclass(type(value), dict) else value
     return all(type(item) in _ATOMS for item, _ in zip(items, range(SAMPLE), strict=False))
 
 
 def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
-    """Return (step, value) of the attributes of ``value`` that its class ``kind`` and its bases list in
-    ``__slots__``: ``(".w", array)``. Attributes without a value are not returned."""
+    """Return (step, value) of each attribute of ``value`` that its class ``kind`` or a base class lists in
+    ``__slots__``: ``(".w", array)``. Attributes that are not set are left out."""
     found = []
     for owner in kind.__mro__:
         names = owner.__dict__.get("__slots__", ())
@@ -398,11 +409,13 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 
 
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
-    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers other
-    than by attributes, such as the items of an object array. No code of the program is called.
+    """Return (step of the path, child) for objects to which ``value``, of type ``kind``, refers in other ways
+    than by attributes: the items of an object array, the traceback of an exception, the results in an
+    ``lru_cache``, ... No code of the program is called.
 
-    ``attributes``: whether attributes of ``value`` were found. An object of a kind that is not known here,
-    without attributes and without a ``__dict__``, has the children that the garbage collector visits.
+    For a type without a rule of its own, return the objects that the garbage collector reports
+    (``gc.get_referents``), but only if ``attributes`` is False (no attributes of ``value`` were found) and
+    ``value`` has no ``__dict__``.
     """
     if issubclass(kind, BaseException):
         return [
@@ -431,9 +444,9 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
 
 
 def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (step of the path, value) for each object to which ``f``, a callable, class or generator, refers:
-    ``(".<closure>.scale", array)``. The step may be empty, as for a wrapped function. Yield nothing for a
-    class of a library."""
+    """Yield (step of the path, value) for each object to which ``f`` refers: ``(".<closure>.scale", array)``.
+    ``f`` is a callable, a class, a generator or a coroutine. The step may be empty, as for a wrapped
+    function. Yield nothing for a class of a library."""
     kind = type(f)
     if issubclass(kind, functools.partial):
         yield from (("", f.func), (".args", f.args), (".keywords", f.keywords))
@@ -497,8 +510,9 @@ def _exposes(code: CodeType) -> bool:
 
 
 def _locals(frame: FrameType) -> list[tuple[str, Any]]:
-    """Return (name, value) of the local variables in a function's frame; empty for the frame of a module.
-    Before Python 3.13, also empty if the function uses ``locals()`` or the like (``_exposes``)."""
+    """Return (name, value) of the local variables in a function's frame; empty for the frame of a module or a
+    class body. Before Python 3.13, also empty if the function uses ``locals()`` or the like
+    (``_exposes``)."""
     code = frame.f_code
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return []
@@ -513,17 +527,17 @@ def _locals(frame: FrameType) -> list[tuple[str, Any]]:
 
 
 def _in_notebook(stack: list[FrameType], variables: dict[str, Any]) -> list[FrameType]:
-    """Return ``stack`` (innermost first) without the frames outside the notebook's cell, which belong to the
-    kernel. If no cell is on the stack, return all frames. ``variables`` are the global variables of the
-    cells."""
+    """Return ``stack`` (frames, innermost first) without the frames outside the notebook's cell, which belong
+    to the kernel. If no cell is on the stack, return all frames. ``variables`` are the global variables of
+    the cells."""
     cells = [n for n, frame in enumerate(stack) if frame.f_globals is variables]
     return stack[: cells[-1] + 1] if cells else stack
 
 
 def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
     """Return (name, value) of the global variables in ``namespace``, the dict of a module: ``("model.params",
-    ...)``, or ``("params", ...)`` in ``__main__``. Modules and names with ``__`` in front are left out.
-    IPython's names for the results of cells come last."""
+    ...)``, or ``("params", ...)`` in ``__main__``. Variables whose value is a module, and names that begin
+    with ``__``, are left out. IPython's names for the results of cells come last."""
     name = namespace.get("__name__")
     prefix = f"{name}." if isinstance(name, str) and name != "__main__" else ""
     held = list(namespace.items())
@@ -533,7 +547,7 @@ def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _user_modules() -> list[ModuleType]:
-    """Return the imported modules that belong to the user's program."""
+    """Return the imported modules that belong to the user's program. Modules without a file are left out."""
     modules = []
     for name, module in list(sys.modules.items()):
         # A lazy module is of another class, and reading its attributes may load it: skip it.
@@ -545,9 +559,10 @@ def _user_modules() -> list[ModuleType]:
 
 
 def stacks(frame: FrameType | None) -> list[list[FrameType]]:
-    """Return frames, one list for each thread, innermost first. The first list has those of ``frame`` and its
-    callers that belong to the user or an installed package; it may be empty, as for None. Each further list
-    has the user's frames of another thread; threads without a frame of the user have no list."""
+    """Return frames, one list for each thread, innermost first. The first list has ``frame`` and its callers
+    as far as they belong to the user or an installed package; it is empty if none does, or ``frame`` is None.
+    Each further list has the user's frames of another thread. A thread without a frame of the user has no
+    list."""
     own = [f for f in frames.walk(frame) if frames.is_user(f)]
     here = threading.get_ident()
     others = [

@@ -32,8 +32,8 @@ class Counter(Protocol):
 
 
 class Tracker(Protocol):
-    """The attributes of a StepTracker (the counter of a recording's training steps) that a block such as
-    ``no_recompiles`` uses.
+    """The two attributes of a StepTracker (the counter of a recording's training steps) that a block such as
+    ``with no_recompiles()`` reads.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
@@ -54,8 +54,8 @@ around: ContextVar[tuple[RecordingScope, ...]] = ContextVar("jaxscope_blocks", d
 
 
 class Seen(NamedTuple):
-    """The counts at the time when a call missed the fast path (the C++ cache). They determine the step of
-    this call.
+    """The counts at the time when a call missed the fast path (the C++ cache). The training step of this call
+    is computed from them later.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
@@ -76,8 +76,8 @@ class RecordingScope:
       alarm: a function that checks the calls which missed the fast path (JAX's C++ cache). After such calls,
         it is called at the end of a step and before a call of a watched function (``jaxscope.watch``). It
         returns whether it could check, and may raise RecompileError. None: nothing is checked.
-      own: whether calls are left out that are made only in other blocks or in other asyncio tasks. If False,
-        all calls made while the block is open count.
+      own: whether calls are left out that code inside other blocks but not inside this one makes, or another
+        asyncio task. If False, all calls made while the block is open count.
 
     Attributes:
       calls: number of each call in this block that missed the fast path -> the counts at that time.
@@ -98,8 +98,10 @@ class RecordingScope:
 
     @property
     def runs_here(self) -> bool:
-        """Whether calls that are made now, in this thread and asyncio task, count for this block. Always True
-        if ``own`` is False."""
+        """Whether calls that the running code makes now count for this block. They do not count if the code
+        is inside other blocks but not inside this one. Code inside no block (as in a new thread) counts,
+        except in another asyncio task than the one that created this block. Always True if ``own`` is
+        False."""
         if not self._own:
             return True
         inside = around.get()
@@ -109,8 +111,8 @@ class RecordingScope:
         return task is None or self._task is None or task() is self._task()
 
     def missed(self, call: int, marks: int, calls: Mapping[Any, int]) -> None:
-        """Record the call number ``call``, which missed the fast path (the C++ cache), if it counts for this
-        block (``runs_here``).
+        """Record that the call with the number ``call`` missed the fast path (the C++ cache), if the running
+        code belongs to this block (``runs_here``).
 
         Args:
           marks: the number of calls of ``jaxscope.step()`` so far.
@@ -140,8 +142,9 @@ class RecordingScope:
         return Counting(self._tracker.marks - self._marks, called, steppers)
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
-        """Return a dict: number of a call -> the training step in which it was made, counted inside this
-        block. It has each call in this block that missed the fast path (the C++ cache).
+        """Return a dict: number of a call -> the training step in which the call was made, counted inside
+        this block. The dict has each call in this block that missed the fast path (the C++ cache). A step is
+        None if no steps are counted, and an ``Either`` if the counts allow two numbers.
 
         ``inside`` returns whether a call, given by its number, was made while a function, given by its id,
         was running.
@@ -158,7 +161,7 @@ class RecordingScope:
 
 
 def _task() -> weakref.ref[Any] | None:
-    """Return a weak reference to the current asyncio task; None if there is none."""
+    """Return a weak reference to the asyncio task that runs in this thread; None if there is none."""
     asyncio = sys.modules.get("asyncio")
     try:
         task = asyncio.current_task() if asyncio is not None else None

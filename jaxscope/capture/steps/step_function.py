@@ -43,9 +43,9 @@ class StepFunction:
 
     def missed(self, event: FunctionSeen) -> None:
         """Count a call that missed the fast path (the C++ cache), if the called function has the name of the
-        step function. ``event`` describes the called function. If its calls cannot be counted, because it is
-        a library's function or wrapped by a library, counting ends. A repeated miss with the same arguments
-        comes to ``repeated`` instead."""
+        step function. ``event`` describes the called function. If it is a library's function or wrapped by a
+        library, its calls cannot all be counted: the reason is reported, and counting ends. A repeated miss
+        with unchanged arguments is passed to ``repeated`` instead."""
         if self._name in (event.name, event.qualname):
             self._count(event)
 
@@ -56,8 +56,8 @@ class StepFunction:
             self._own.add()
 
     def called(self, jitted: Any) -> None:
-        """Count a call on the fast path (the C++ cache) of the jitted function ``jitted``, if it is the step
-        function."""
+        """Count a call of the jitted function ``jitted`` on JAX's fast path (the C++ cache), if it is the
+        step function."""
         known: bool | None = self._jitted.get(jitted)
         if known is None:
             known = self._name in (getattr(jitted, "__name__", None), getattr(jitted, "__qualname__", None))
@@ -72,9 +72,9 @@ class StepFunction:
                 self._count(self._introductions.describe(jax_internals.given_to_jit(jitted)))
 
     def began(self, code: CodeType) -> bool:
-        """Count a call of a plain Python function with the code ``code``, if it is the step function and is
-        not called through JAX. Return False if it has another name: this method need not be called again for
-        this code."""
+        """Count a call of a plain Python function with the code ``code``, if it has the name of the step
+        function and JAX is not on the stack. Return False if it has another name: then this method need not
+        be called again for this code."""
         if self._name not in (code.co_name, code.co_qualname):
             return False
         if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):
@@ -91,17 +91,18 @@ class StepFunction:
         return True
 
     def ended(self) -> None:
-        """At the end of the recording, report it if no call of the step function was counted, unless the
-        calls of a watched function are the steps or the reason was reported before."""
+        """Report, at the end of the recording, that no call of the step function was counted. Do nothing if
+        calls were counted, if the calls of a watched function are the steps, or if the reason was reported
+        before."""
         if self._own is None and self._tracker.stepper is None and not self._given_up:
             shield.switch_off(
                 "step_function", f"no call of a function named {self._name!r} was counted{_JITTED_ONLY}"
             )
 
     def _count(self, event: FunctionSeen) -> None:
-        """Count a call of the function that ``event`` describes, if it is the step function. If some
-        of its calls cannot be counted from outside, because it is a library's function or a library wraps it,
-        report this and stop counting."""
+        """Count a call of the function that ``event`` describes, if it is the step function. If some of its
+        calls cannot be counted from outside, because it is a library's function or a library wraps it, report
+        this and stop counting. Do nothing if a watched function (``jaxscope.watch``) counts the steps."""
         if self._given_up or self._tracker.stepper is not self._own:
             return  # a watched function counts the steps
         if self._own is not None and self._own.function != event.function:
@@ -131,9 +132,9 @@ _TOOLS = (3, 4)  # the tool numbers that sys.monitoring does not suggest for a p
 
 
 def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
-    """From now on, call ``began`` with the code of each Python function that begins to run. If it returns
-    False or fails, it is not called again for this code, and further calls cost no time. Return a function
-    that ends this.
+    """From now on, call ``began`` with the code of each Python function that begins to run in any thread. If
+    ``began`` returns False or fails, it is not called again for this code, and further calls of the function
+    cost no time. Return a function that ends this.
 
     Raises:
       RuntimeError: other tools use all tool numbers of ``sys.monitoring``, or Python has no

@@ -29,15 +29,17 @@ class StepTimes:
         self._due = 0
 
     def step_ended(self, step: int) -> int:
-        """Log the present time as the end of the training step number ``step``, and the copies so far, if
-        this step is one of those that are logged. Return after how many more steps this method is to be
-        called again."""
+        """Log that the training step number ``step`` has ended now, and how long the copies so far have
+        taken, if this step is one of those that are logged. Return after how many more steps this method is
+        to be called again."""
         if step >= self._due:
             self._due = int(step * GROWN) + 1
             shield.attempt("step_times", self._write, step)
         return self._due - step
 
     def _write(self, step: int) -> None:
+        """Log all copies so far and then the event ``StepTimed`` for the end of the training step
+        ``step``."""
         now = time.perf_counter_ns()
         if self._transfers is not None:
             self._transfers.step_thread = threading.get_ident()

@@ -39,7 +39,8 @@ class Counter(Count):
       step: whether each call is a training step (``watch(step=True)``).
       rings: whether the checks of blocks such as ``no_recompiles`` may run before a call, and raise an
         exception.
-      each: is called with the arguments of each finished call; None: nothing is called.
+      each: is called with the positional and the keyword arguments of each finished call; None: nothing is
+        called.
     """
 
     __slots__ = (
@@ -95,14 +96,15 @@ class Counter(Count):
         self.set_due()
 
     def step_in(self, calls: int) -> None:
-        """Call the tracker's ``step_ended`` at the beginning of the ``calls``-th call from now on."""
+        """End a training step at the beginning of the ``calls``-th call of the function from now on: the
+        tracker's ``step_ended`` is called then, if the calls of the function are the steps."""
         self.step_at = self.value + calls
         self.set_due()
 
     def set_due(self) -> None:
-        """Store in ``due`` from which call on (0: at once) calls need more than counting: a check of the
-        values that the function read from outside, the end of a step, a check for a block such as
-        ``no_recompiles``, or a call of ``each``."""
+        """Set ``due``: the number of the call from which on calls need more than counting (0: all calls). The
+        reasons are a check of the values that the function read from outside, the end of a step, a check for
+        a block such as ``no_recompiles``, or a call of ``each``."""
         alarmed = self.tracker.alarmed and self.rings
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
         # Most calls only compare the count with this. Reading more memory would miss the CPU's caches after a
@@ -112,21 +114,27 @@ class Counter(Count):
     def missed(self, arguments: tuple[Any, Any], numpy_leaves: int) -> None:
         """Record the bytes of the NumPy arguments of the latest call, which missed the fast path (the C++
         cache). ``arguments`` is (its positional arguments, its keyword arguments), and ``numpy_leaves`` the
-        number of NumPy arrays in its cache key."""
+        number of NumPy arrays in its cache key. Do nothing if the recording does not count copies."""
         if self.arguments is not None:
             self.arguments.missed(arguments, numpy_leaves, self.value)
             self.each = self.arguments.each
             self.set_due()
 
     def flush(self) -> None:
+        """Write the counts that have changed to the log: of calls, and of calls by the bytes of their NumPy
+        arguments."""
         super().flush()
         for count in list(self.arguments.counts.values()) if self.arguments is not None else ():
             count.flush()
 
     def came_due(self, value: int) -> bool:
-        """Do everything that is due before the call number ``value`` besides counting: end a training step,
-        run the checks of blocks such as ``no_recompiles``, check the arguments of earlier calls. Return True
-        if the values that the function read from outside have to be checked after the call."""
+        """Do what is due before the call number ``value`` besides counting: end a training step, run the
+        checks of blocks such as ``no_recompiles``, check the arguments of earlier calls. Return True if the
+        values that the function read from outside have to be checked after the call.
+
+        Raises:
+          RecompileError: a check of a block failed; the call does not happen.
+        """
         if value < self.next:
             return False
         tracker = self.tracker
@@ -155,8 +163,8 @@ class Counter(Count):
 
 
 class MainSteps:
-    """Reads the current training step of the process that the user started, from the file in which that
-    process stores it. ``run`` is the directory to which it records."""
+    """Reads the current training step of the program's first process, which the user started, from the file
+    in which that process stores it. ``run`` is the directory to which that process records."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
@@ -227,8 +235,9 @@ class StepTracker:
         self._main: MainSteps | None = None  # if another process of the run started this one
 
     def watch(self, function: str, step: bool) -> Counter:
-        """Return the counter of a function wrapped by ``jaxscope.watch``. It counts the calls from now on.
-        ``function`` is the id of the function.
+        """Return the counter of the calls of a function wrapped by ``jaxscope.watch``. ``function`` is the id
+        of the function, ``step`` whether its calls are training steps. If the function is watched already,
+        its counter is returned again.
 
         The training steps are the calls of the first function for which ``step`` is True. If there is none,
         they are the calls of the watched function that is called first.
@@ -248,22 +257,23 @@ class StepTracker:
         return counter
 
     def _all_due(self) -> None:
-        """At the next call of each watched function, let its counter determine whether there is more to do
-        than counting: a check of the arguments of earlier calls, or the first call in a block such as
-        ``no_recompiles``."""
+        """Let the counter of each watched function check, at the next call of the function, whether there is
+        more to do than counting: a check of the arguments of earlier calls, or the first call in a block such
+        as ``no_recompiles``."""
         for counter in list(self._counters.values()):
             counter.due = counter.next = 0
 
     def tell(self, step: int) -> int:
-        """Call ``after_step`` with ``step``, the number of a step that has ended. Return after how many more
-        steps this method is to be called again. If marks end the steps or ``after_step`` is None, only return
-        NEVER."""
+        """Call ``after_step`` with ``step``, the number of a step that a new call of the step function has
+        ended. Return after how many more steps this method is to be called again. If calls of
+        ``jaxscope.step()`` end the steps, or ``after_step`` is None, call nothing and return NEVER."""
         if self.after_step is None or self._marks.value:
             return NEVER
         return self.after_step(step)
 
     def mark(self) -> None:
-        """End the current step, because the program called ``jaxscope.step()``."""
+        """End the current step, because the program called ``jaxscope.step()``. This may raise
+        RecompileError, from a check of a block such as ``no_recompiles``."""
         self._marks.add()
         if self._marks.value == 1:  # until now, calls of a function counted the steps
             self._marks_due = min(self._marks_due, 1)
@@ -302,7 +312,7 @@ class StepTracker:
 
     @property
     def ended(self) -> int:
-        """The number of steps that have ended so far."""
+        """The number of training steps that have ended so far; 0 if no steps are counted."""
         now = self.current
         return now - 1 if now else 0
 
@@ -327,7 +337,7 @@ class StepTracker:
 
     def close(self, block: RecordingScope) -> None:
         """Stop reporting calls that miss the fast path (the C++ cache) to ``block``, such as ``with
-        no_recompiles()``."""
+        no_recompiles()``. Do nothing if it is not open."""
         if block in self.blocks:
             self.blocks.remove(block)
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
@@ -362,7 +372,7 @@ class StepTracker:
 
     def missed(self, call: int) -> None:
         """Report to the open blocks (such as ``with no_recompiles()``) that the call number ``call`` missed
-        the fast path (the C++ cache). If a block has an alarm, a check of such calls, the alarms run at the
+        the fast path (the C++ cache). If a block has an alarm (a check of such calls), all alarms run at the
         next end of a step or call of a watched function."""
         if self.blocks:
             calls = {counter: counter.value for counter in self.counters}
@@ -372,7 +382,8 @@ class StepTracker:
 
     def ring(self) -> None:
         """Run the alarms of the open blocks such as ``with no_recompiles()``. An alarm checks the calls that
-        missed the fast path (the C++ cache), and may raise RecompileError."""
+        missed the fast path (the C++ cache), and may raise RecompileError. An alarm that could not check now
+        runs again at the next end of a step or call of a watched function."""
         self._set_alarm(False)
         for block in list(self.blocks):
             if block.alarm is not None and not block.alarm():
@@ -380,27 +391,28 @@ class StepTracker:
 
     def _set_alarm(self, on: bool) -> None:
         """Set whether the alarms of the open blocks run at the next end of a step or call of a watched
-        function. An alarm checks the calls in a block such as ``with no_recompiles()``."""
+        function. An alarm is the check of the calls in a block such as ``with no_recompiles()``."""
         if on != self.alarmed:
             self.alarmed = on
             for counter in self.counters:
                 counter.set_due()
 
     def began(self, counter: Counter) -> None:
-        """Handle the first call of the function of ``counter``. If its calls are the training steps, other
-        processes read the number of the step from this counter's place in the mapped file from now on."""
+        """Handle the first call of the function that ``counter`` counts. If its calls are the training steps,
+        other processes read the number of the current step from this counter from now on."""
         if counter is self.caller:
             self._count_in(counter)
 
     def _count_in(self, count: Count) -> None:
-        """Let other processes read the number of the current step from ``count``: store the index of its
-        place in the mapped file, where they look it up."""
+        """Let other processes read the number of the current training step from ``count``: store where in the
+        memory-mapped file this count is. Do nothing if the count is not in the file."""
         if count.cell is not None:
             self.writer.steps_in(count.cell, marks=count is self._marks)
 
     @property
     def current(self) -> int | None:
-        """The number of the current step; None if no steps are counted."""
+        """The number of the current training step; None if no steps are counted. If calls of a function are
+        the steps, it is 0 before the first call."""
         if self._marks.value:
             return self.before + self._marks.value + 1
         return self.before + self.stepper.value if self.stepper is not None else None
@@ -412,8 +424,8 @@ class StepTracker:
         return self._main.now() if self._main is not None else None
 
     def beside(self, run: RunDir) -> None:
-        """Record that another process of the same recording started this process. From now on, ``main_step``
-        is read from the directory ``run``, to which both processes record."""
+        """Record that this process was started by another process of the same recording. From now on,
+        ``main_step`` is read from the directory ``run``, to which both processes record."""
         self._main = MainSteps(run)
 
     @property
@@ -422,7 +434,8 @@ class StepTracker:
         return self._marks.value > 0
 
     def forked(self) -> None:
-        """Start all counts at 0 in a forked child. The step numbers continue from the parent's."""
+        """Start all counts at 0 in a forked child, where no block is open. The step numbers continue from the
+        parent's."""
         self.before += self._marks.value or (self.stepper.value if self.stepper is not None else 0)
         self._tell_at = 0
         for count in (*self._counters.values(), self._marks):

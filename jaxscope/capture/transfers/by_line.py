@@ -49,9 +49,9 @@ _OWNERS = {Standing.USER: _PROGRAM, Standing.INSTALLED: _LIBRARY, Standing.LIBRA
 
 
 class _Code(NamedTuple):
-    """A code object and its owner: JAX, a package that the user installed, the program, or another library (a
-    library around JAX, jaxscope, Python itself). The search for the program's line skips code of another
-    library.
+    """A code object (the compiled body of a function) and its owner: JAX, a package that the user installed,
+    the program, or another library (a library around JAX, jaxscope, Python itself). The search for the
+    program's line skips code of another library.
 
     Attributes:
       owner: _JAX, _LIBRARY (an installed package), _PROGRAM or _SKIPPED (another library).
@@ -116,7 +116,7 @@ class Row:
 
 class WayToCallback(NamedTuple):
     """Two functions of JAX, as code objects. While both are on the stack, JAX is copying an array for a
-    callback of the program.
+    callback of the program (``jax.pure_callback``, ``jax.debug.callback``).
 
     Attributes:
       above: how many frames further out ``function`` is than the frame that announces the copy.
@@ -130,7 +130,8 @@ class WayToCallback(NamedTuple):
 
 
 class Transfers:
-    """The copies between host and devices in one recording, added up by the program's line.
+    """Adds up the copies between host and devices in one recording by the program's line, and writes the
+    totals.
 
     Args:
       emit: is called with each event.
@@ -140,7 +141,8 @@ class Transfers:
 
     Attributes:
       after: is called with a frame after each copy; None: nothing is called.
-      ways_to_callbacks: where JAX was seen to copy the arguments of a callback.
+      ways_to_callbacks: functions of JAX that were seen on the stack while JAX copied the arguments of a
+        callback.
       step_thread: the thread that ended the latest step.
     """
 
@@ -160,8 +162,8 @@ class Transfers:
         self.forked()
 
     def forked(self) -> None:
-        """Start anew in a forked child. The lock is replaced, because another thread of the parent may have
-        held it."""
+        """Forget all copies in a forked child, and count from 0. The lock is replaced, because another thread
+        of the parent may have held it."""
         self._lock = threading.RLock()  # reentrant, because a signal handler may interrupt this code and copy
         self.step_thread = threading.get_ident()  # the thread that ended the latest step
         # The latest copies of that thread: when each began, and how long it took.
@@ -170,19 +172,21 @@ class Transfers:
         self._places.clear()
 
     def rounded(self, row: Row, before: str, after: str, share: float) -> None:
-        """Write that the first copy of the line of ``row`` lost the part ``share`` of the differences between
-        its numbers, by a conversion from the dtype ``before`` to ``after``."""
+        """Write that the first copy of the line of ``row`` lost information, by a conversion from the dtype
+        ``before`` to ``after``. ``share``, from 0 to 1, is the part that was lost (``rounding.lost``)."""
         self._emit(Rounded(site=row.site, text=row.text, before=before, after=after, share=share))
 
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
         """Return the Row (the totals of one line) to which a copy by JAX is to be added: that of the
         program's line that called JAX. Without such a line, it is the Row of a line of an installed package,
-        or a Row without a line. Return None for a copy that is not counted, such as one for a callback.
+        or a Row without a line. Return None for a copy that is not counted: one for a callback or in a
+        callback, or one excluded by ``in_calls``.
 
         Args:
           frame: the innermost frame of JAX.
           direction: TO_HOST, TO_DEVICE or BETWEEN.
-          via: the kind of the copy, if it is ``CONSTANT`` or no function of JAX on the stack shows the kind.
+          via: the kind of the copy. It is used if it is ``CONSTANT``, or if no function of JAX on the stack
+            shows the kind.
           in_calls: whether copies made for a call of a jitted function count.
         """
         installed: FrameType | None = None
@@ -253,12 +257,12 @@ class Transfers:
         view: bool = False,
     ) -> None:
         """Add copies to ``row``, the totals of a line. Log the event ``Transferred`` for this line if its
-        number of copies has grown enough since the last event.
+        number of copies has grown enough since the last event. Then call ``after``.
 
         Args:
           count: the number of copies; 0 for a further shard of a copy that was counted.
           size: the bytes of all these copies; None: unknown.
-          ns: how long the copies took; None: unknown.
+          ns: how long the copies took together; None: unknown.
           began: when the copies began, by ``time.perf_counter_ns``; needed if ``ns`` is known.
           view: whether nothing was copied, because the host's array shares the memory of the device.
         """
@@ -297,8 +301,9 @@ class Transfers:
             self.after(sys._getframe(1))
 
     def _alone(self, began: int, ns: int) -> int:
-        """Return how long a copy took in ns, without other copies made during it that are counted already.
-        The copy took ``ns`` with these and began at ``began``, by ``time.perf_counter_ns``."""
+        """Return how long a copy took by itself, in ns: its whole duration ``ns`` without the durations of
+        other copies that were made during it and are counted already. The copy began at ``began``, by
+        ``time.perf_counter_ns``."""
         inside = 0
         while self._latest and self._latest[-1][0] >= began:
             inside += self._latest.pop()[1]
@@ -353,7 +358,8 @@ class Transfers:
 
     def _callers(self, f: FrameType) -> list[Frame]:
         """Return the program's lines that led to the call of the function which ``f`` runs, innermost first,
-        at most MAX_CALLERS. The list ends before a line that is not the program's."""
+        at most MAX_CALLERS. Frames of Python itself and of libraries around JAX are skipped. The list ends
+        before a frame of JAX or of an installed package."""
         found: list[Frame] = []
         inside, above = f, f.f_back
         while above is not None and len(found) < MAX_CALLERS:
@@ -377,8 +383,8 @@ class Transfers:
         callers: Sequence[Frame] = (),
     ) -> Row:
         """Return the Row with the totals of a line for copies of the kind ``via``, such as ``item``, in one
-        ``direction``. It is created if missing. After MAX_ROWS Rows, all further lines share one Row for each
-        direction and kind.
+        ``direction``. It is created if missing; else its ``callers`` and ``text`` are reduced to what is the
+        same for all copies. After MAX_ROWS Rows, all further lines share one Row for each direction and kind.
 
         Args:
           site: the line; None: no line is known.
@@ -402,8 +408,8 @@ class Transfers:
             return row
 
     def _code(self, f: FrameType) -> _Code:
-        """Return the code that ``f`` runs with its owner (JAX, an installed package, the program or another
-        library), from a cache."""
+        """Return the code object that the frame ``f`` runs, with its owner (JAX, an installed package, the
+        program or another library). The results are cached."""
         code = f.f_code
         known = self._codes.get(id(code))
         if known is not None and known.code is code:
@@ -423,8 +429,8 @@ class Transfers:
         return known
 
     def _in_callback(self, f: FrameType) -> bool:
-        """Return whether a callback of JAX runs the function at ``f``. Then nothing is copied: the arrays of
-        a callback are on the host already."""
+        """Return whether JAX called the function at ``f`` as a callback of a compiled program, directly or
+        through others. Then nothing is copied: the arrays of a callback are on the host already."""
         return any(
             jax_internals.TRANSFER_FRAMES.get(g.f_code.co_name) == jax_internals.CALLBACK
             and jax_internals.in_jax(g)
@@ -433,8 +439,8 @@ class Transfers:
 
 
 class EndedCall(functools.partial[Any]):
-    """A callable that C code calls once and then releases. It runs a function, and calls ``ended`` when it is
-    released."""
+    """A function that C code calls once and then releases: ``EndedCall(function)``. When it is released,
+    after the call has returned or raised, it calls ``ended``."""
 
     ended: Callable[[], None]
 
@@ -460,8 +466,8 @@ def _codes_up_to(last: FrameType, frame: FrameType) -> tuple[CodeType, ...]:
 
 
 def _text(f: FrameType) -> str | None:
-    """Return the source text of the expression that ``f`` is executing, shortened: ``float(loss)``; None if
-    it cannot be read."""
+    """Return the source text of the expression that ``f`` is executing: ``float(loss)``. Text beyond its
+    first line or MAX_TEXT characters is replaced by ``...``. Return None if the text cannot be read."""
     at = next(itertools.islice(f.f_code.co_positions(), f.f_lasti // 2, None), None)
     if at is None or None in at:
         return None

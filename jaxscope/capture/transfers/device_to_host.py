@@ -52,7 +52,7 @@ class HostCopies:
                 setattr(array, name, stand)
 
     def remove(self) -> None:
-        """Restore JAX's methods."""
+        """Restore JAX's methods, except where something else has replaced them meanwhile."""
         array = jax_internals.array_class()
         for stand in self._stands:
             stand.copies = None  # whoever still refers to it gets JAX's method from now on
@@ -64,7 +64,8 @@ class HostCopies:
 
     def copying(self, method: Any, array: Any, frame: FrameType) -> Callable[[], Any] | None:
         """Return a callable that copies ``array`` by JAX's C++ ``method`` and counts the copy; None if the
-        copy is not to be counted. ``frame`` is JAX's frame that looked up the method."""
+        copy is not to be counted. ``frame`` is JAX's frame that looked up the method. The time of the copy
+        begins now."""
         if self._was_read(array) or shield.busy():
             return None
         row = self._transfers.row(frame, TO_HOST, "other")
@@ -95,8 +96,8 @@ class HostCopies:
     def _note(
         self, row: Row, array: Any, shard: int | None, whole: int | None, time: tuple[int, int], result: Any
     ) -> None:
-        """Add a copy of ``array`` to ``row``, the totals of the program's line. If JAX copied nothing (the
-        host uses the device's memory), only the first reading of the array is added.
+        """Add a copy of ``array`` to ``row``, the totals of the program's line. If JAX copied nothing,
+        because the host uses the device's memory, add only the first reading of the array.
 
         Args:
           shard: the number of the shard that was copied; None: the whole array was.
@@ -115,7 +116,7 @@ class HostCopies:
         self._transfers.add(row, 0 if shard else 1, size, ns, began=began, view=view)
 
     def calling_item(self, method: Any, array: Any, frame: FrameType) -> Callable[..., Any] | None:
-        """Return a callable that runs JAX's ``array.item`` (``method``) and counts the copy; None if the copy
+        """Return a callable that runs ``method``, JAX's ``array.item``, and counts the copy; None if the copy
         is not to be counted. ``frame`` is the frame that calls ``item``."""
         if self._was_read(array) or shield.busy() or array.is_deleted():
             return None
@@ -129,8 +130,8 @@ class HostCopies:
 
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
         """Count a finished call of ``array.item`` in ``row``, the totals of the source line that called it,
-        as a reading without a copy. Do nothing if this memory was read before, or if another replaced method
-        that ``item`` called has handled the copy.
+        as a reading without a copy. Do nothing if the memory of ``array`` was read before, or if another
+        replaced method that ``item`` called has handled the copy.
 
         Args:
           before: the number of copies counted in this thread when the call began.
@@ -142,7 +143,7 @@ class HostCopies:
 
     def _shard(self, frame: FrameType) -> tuple[int | None, int | None]:
         """Return (index of the shard that JAX copies at ``frame``, bytes of the whole array). The bytes are
-        None if unknown. Both are None if the array is copied as a whole.
+        None if unknown. Return (None, None) if JAX copies the array as a whole.
 
         Raises:
           LookupError: the frame of JAX does not show the shard.
@@ -162,14 +163,14 @@ class HostCopies:
         return (shard, whole) if by_shard else (None, None)
 
     def _was_read(self, array: Any) -> bool:
-        """Return whether the memory of ``array`` was read before without a copy. If so, reading it again is
-        not counted."""
+        """Return whether the program has read the memory of ``array`` before without a copy (the host uses
+        the device's memory). If so, reading it again is not counted."""
         known = self._read.get(id(array))
         return known is not None and known() is array
 
     def _first_reading(self, array: Any) -> bool:
-        """Return whether the memory of ``array`` is read for the first time. From now on, it counts as
-        read."""
+        """Return whether the memory of ``array`` is read for the first time without a copy. Remember that it
+        was read."""
         if self._was_read(array):
             return False
         number, read = id(array), self._read
@@ -178,7 +179,7 @@ class HostCopies:
 
 
 class _Stand:
-    """Replaces one method of JAX's array class, to count the copies that the method makes.
+    """Stands in the place of one method of JAX's array class, to count the copies that the method makes.
 
     Attributes:
       name: the name of the method.
@@ -206,7 +207,8 @@ class _Copy(_Stand):
 
 class _Item(_Stand):
     """Replaces ``item`` of JAX's array class. ``array.item`` is still a bound method; its function is a
-    ``_Bound``. A copy begins when ``item`` is called: the program may look it up without calling it."""
+    ``_Bound``. The copy begins only when ``item`` is called, because the program may look up ``array.item``
+    without calling it."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is None or self.copies is None:

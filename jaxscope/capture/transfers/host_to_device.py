@@ -30,12 +30,13 @@ NOTHING: tuple[int, list[Any]] = (0, [])  # stands for a copy of which nothing i
 
 
 class DevicePuts(threading.local):
-    """The copies to devices that are in progress on this thread.
+    """The copies to devices that are in progress on this thread. It handles JAX's events of these copies.
 
     Attributes:
       open: for each copy, outermost first: (when it began by ``time.perf_counter_ns``, [(totals of the
         program's line, bytes to add)]). For a copy that is not counted, the list in the pair is empty.
-      ways_to_callbacks: where JAX was seen to copy the arguments of a callback; these copies are not counted.
+      ways_to_callbacks: functions of JAX that were seen on the stack while JAX copied the arguments of a
+        callback; such copies are not counted.
     """
 
     def __init__(self, transfers: Transfers) -> None:
@@ -45,7 +46,7 @@ class DevicePuts(threading.local):
 
     def began(self, event_frame: FrameType) -> None:
         """Handle JAX's event that it begins to copy the shards of one array to their devices. ``event_frame``
-        is JAX's frame that announces it."""
+        is the frame of JAX that sends the event."""
         self.open.append(NOTHING)  # even if the code below fails: ends and beginnings must match
         frame = jax_internals.nearest_frame(event_frame, (jax_internals.DevicePutFrame.function,))
         if frame is None:
@@ -56,7 +57,7 @@ class DevicePuts(threading.local):
         self.open[-1] = (time.perf_counter_ns(), moved)
 
     def ended(self, _: FrameType) -> None:
-        """Count the copy that began last on this thread and has ended now."""
+        """Count the copy to devices that began last on this thread and has ended now."""
         ended = time.perf_counter_ns()
         began, moved = self.open.pop() if self.open else (0, [])
         for row, size in moved:
@@ -90,9 +91,9 @@ class DevicePuts(threading.local):
         return moved
 
     def copied(self, event_frame: FrameType) -> None:
-        """Count the arrays that JAX is about to copy to other devices with unchanged sharding: all that go to
-        one device each as one copy, all that go to several devices as another. ``event_frame`` is JAX's frame
-        that announces it."""
+        """Count the arrays that JAX is about to copy to other devices with unchanged sharding. All arrays
+        that go to one device count as one copy, and all that go to several devices as another.
+        ``event_frame`` is the frame of JAX that sends the event. The time of these copies is unknown."""
         frame = jax_internals.nearest_frame(event_frame, (jax_internals.DeviceCopyFrame.function,))
         if frame is None:
             return
@@ -132,7 +133,8 @@ class StagedArrays:
             primitive.def_impl(stand)
 
     def remove(self) -> None:
-        """Restore JAX's implementation of the two primitives that ``jnp.asarray`` and ``jnp.array`` run."""
+        """Restore JAX's implementation of the two primitives that ``jnp.asarray`` and ``jnp.array`` run,
+        except where something else has replaced it meanwhile."""
         for primitive, stand in self._stands:
             stand.staged = None
             if primitive.impl is stand:
@@ -142,7 +144,8 @@ class StagedArrays:
     def staging(self, method: Callable[..., Any], frame: FrameType) -> Callable[..., Any] | None:
         """Return a callable that runs ``method`` and counts the copy of a host array; None if there is no
         copy to count. ``method`` is JAX's implementation of a primitive that ``jnp.asarray`` runs. ``frame``
-        is the frame of JAX that calls the primitive."""
+        is the frame of JAX that calls the primitive. At the first copy of a line, also check whether the
+        conversion loses information."""
         size = jax_internals.staged_bytes(frame)
         if size is None or shield.busy():
             return None
@@ -156,8 +159,8 @@ class StagedArrays:
         return call
 
     def _examine(self, row: Row, frame: FrameType) -> None:
-        """Write an event if the copy at ``frame``, the first of the program's line of ``row``, loses
-        differences between numbers."""
+        """Write the event ``Rounded`` if the copy at ``frame`` loses information (``rounding.lost``) because
+        JAX converts the array to a smaller dtype. ``row`` has the totals of the program's line."""
         found = jax_internals.staged_source(frame)
         if found is None:
             return

@@ -2,9 +2,9 @@
 pass the same number of bytes.
 
 If all calls pass the same number, no call has to be examined: the total is the bytes of one call, from its
-cache key, times the number of calls (``model.transfers``). Otherwise, the calls are examined. Usually the
-size of one leaf of the arguments, such as an array of the batch, determines the bytes of the whole call. Then
-only this leaf is examined.
+cache key, times the number of calls (``model.transfers``). Otherwise, each call is examined. Usually the size
+of one leaf of the arguments, such as an array of the batch, determines the bytes of the whole call. Then only
+this leaf is examined.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Arguments:
 
     Attributes:
       each: a function that examines the arguments of a finished call; None: finished calls are not examined.
-      counts: number of bytes -> counter of the calls that passed this number of bytes. It has no calls until
-        ``each`` is set, and from then on all calls, including the earlier ones.
+      counts: number of bytes -> counter of the calls that passed this number of bytes. The counters are 0
+        until ``each`` is set. From then on they count all calls, including the earlier ones.
     """
 
     def __init__(self, writer: Writer, function: str) -> None:
@@ -58,7 +58,7 @@ class Arguments:
         """Examine a call that missed the fast path (the C++ cache). If its NumPy arguments have another
         number of bytes than those of the calls before, begin to count calls by number of bytes.
 
-        Counting stops if the arguments are unknown, if they have another number of NumPy arrays than
+        Counting stops for good if the arguments are unknown, if they have another number of NumPy arrays than
         ``leaves``, or if the first call that is examined is not the first call of the function.
 
         Args:
@@ -110,8 +110,8 @@ class Arguments:
             shield.switch_off("numpy_arguments", f"{type(e).__name__}: {str(e)[:300]}")
 
     def _find_indicator(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
-        """Find a leaf of the arguments whose type and size determined, in all calls in ``_seen`` that have
-        this leaf, how many bytes the call passed.
+        """Find a leaf of the arguments whose type and size determined, in all examined calls that have this
+        leaf, how many bytes the call passed.
 
         Return (the position or keyword of the argument with the leaf, functions that lead from this argument
         to the leaf, a dict: type and size of the leaf -> counter of the calls); None if there is no such
@@ -126,8 +126,8 @@ class Arguments:
         return None
 
     def _read(self, arguments: dict[Slot, Any]) -> tuple[Leaves, int]:
-        """Return (the leaves of ``arguments``, the bytes of the NumPy arrays among them). The bytes
-        are those of the arrays after JAX has converted them."""
+        """Return (the pytree leaves of ``arguments``, the bytes of the NumPy arrays among them). The bytes
+        are counted after JAX's conversion to smaller dtypes, such as float64 to float32."""
         leaves, size = {}, 0
         for slot, value in arguments.items():
             for path, leaf in self._tree.tree_flatten_with_path(value)[0]:
@@ -137,8 +137,11 @@ class Arguments:
         return leaves, size
 
     def _count(self, size: int) -> Count:
-        """Return the counter of those calls that passed ``size`` bytes of NumPy arrays. Raise ValueError for
-        more than MOST different sizes."""
+        """Return the counter of the calls that passed ``size`` bytes of NumPy arrays; create it if missing.
+
+        Raises:
+          ValueError: there are more than MOST different sizes.
+        """
         count = self.counts.get(size)
         if count is None:
             if len(self.counts) >= MOST:
@@ -169,8 +172,8 @@ def _is_numpy(sign: Sign) -> bool:
 
 
 def _bytes(leaf: Any) -> int:
-    """Return the bytes that ``leaf``, a NumPy array, has as a jax.Array: half as many for a 64-bit dtype, if
-    JAX's 64-bit types are disabled."""
+    """Return the bytes that ``leaf``, a NumPy array, has as a jax.Array. They are half as many for a dtype
+    such as float64, if JAX's 64-bit types are disabled."""
     from jax import dtypes
 
     if leaf.itemsize < WIDE:
@@ -179,9 +182,9 @@ def _bytes(leaf: Any) -> int:
 
 
 def _getters(path: Iterable[Any]) -> list[Callable[[Any], Any]] | None:
-    """Return functions that lead from an argument to its leaf at JAX's key path ``path``. The first takes the
-    argument, each other one the result of the one before. None if an entry is no dict key, sequence index or
-    attribute."""
+    """Return functions that lead from an argument to its leaf at JAX's key path ``path``. The first function
+    takes the argument, each further one takes the result of the function before it. Return None if an entry
+    of the path is no dict key, sequence index or attribute."""
     from jax import tree_util as tree
 
     getters: list[Callable[[Any], Any]] = []
