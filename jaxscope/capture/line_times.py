@@ -153,7 +153,7 @@ class LineTimer:
         frame, token, wait = sys._getframe(1), object(), None
         try:
             if self._look is not None and _runs_only_the_program(frame) and shield.enter(token):
-                wait = shield.attempt("arrays", self._look, frame) or LOOK_S
+                wait = shield.attempt("live_arrays", self._look, frame) or LOOK_S
         except Exception as e:
             if shield.of_signal_handler(e):
                 raise
@@ -351,7 +351,7 @@ class _Stacks:
     def _reads(self, codes: list[CodeType], facts: list[_Code]) -> str | None:
         """Return the package whose code runs within a copy to a device and makes the array that JAX copies
         (``__array__`` of a lazy object). Return None if only JAX, NumPy or Python itself makes it, or code of
-        the user or of another installed package.
+        the user.
 
         Args:
           codes: the code objects of the frames on the stack, innermost first.
@@ -359,7 +359,7 @@ class _Stacks:
         """
         for code, fact in zip(codes, facts, strict=True):
             package = frames.package_of(code.co_filename)
-            if fact.jax or fact.standing != Standing.LIBRARY:
+            if fact.jax or fact.standing == Standing.USER:
                 return None
             if package is not None and package not in JAX_ROOTS and package != "numpy":
                 return package

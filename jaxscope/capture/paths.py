@@ -25,6 +25,8 @@ MAX_NODES = 50_000
 MAX_DEPTH = 24
 
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
+# The methods of functools.partial itself: a subclass may define its own
+_OF_PARTIAL = tuple(vars(functools.partial)[name] for name in ("func", "args", "keywords"))
 IN_C = (MemberDescriptorType, GetSetDescriptorType)  # slots and __dict__
 CODE = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 
@@ -70,26 +72,27 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
     """Return (step, child) for each item or attribute of ``value``; None for a leaf, such as a number, a
     function or a NumPy array.
 
+    No code of the program runs: methods of subclasses of dict, list and the like are not called.
+
     A step is what is appended to the path of ``value`` to get the path of the child: ``.name``, ``[0]``,
     ``['key']``. It is empty for the value in an ``nnx.Variable``. Internal attributes of flax are left out.
     """
     kind = type(value)  # isinstance would read value.__class__, by which a lazy object loads itself
     if issubclass(kind, dict):
-        return [
-            (f"[{k!r}]" if issubclass(type(k), PLAIN) else f"[<{type(k).__name__}>]", v)
-            for k, v in list(value.items())
-        ]
+        return [(f"[{_key(k)}]", v) for k, v in list(dict.items(value))]
     if issubclass(kind, functools.partial):
-        bound: list[tuple[str, Any]] = [(".func", value.func)]
-        bound += [(f".args[{i}]", v) for i, v in enumerate(value.args)]
-        return bound + [(f".keywords[{k!r}]", v) for k, v in value.keywords.items()]
+        function, arguments, keywords = (part.__get__(value) for part in _OF_PARTIAL)
+        bound: list[tuple[str, Any]] = [(".func", function)]
+        bound += [(f".args[{i}]", v) for i, v in enumerate(arguments)]
+        return bound + [(f".keywords[{k!r}]", v) for k, v in keywords.items()]
     if kind.__module__.partition(".")[0] in ("jax", "jaxlib") and "__call__" in kind.__dict__:
         return None  # a jitted function or a custom_jvp: its attributes are internal to JAX
     fields = getattr(kind, "_fields", None)
     if issubclass(kind, tuple) and isinstance(fields, tuple):
-        return [(f".{n}", v) for n, v in zip(fields, value, strict=False)]
-    if issubclass(kind, (list, tuple, collections.deque)):
-        return [(f"[{i}]", v) for i, v in enumerate(value)]
+        return [(f".{n}", v) for n, v in zip(fields, tuple.__iter__(value), strict=False)]
+    for sequence in (list, tuple, collections.deque):
+        if issubclass(kind, sequence):
+            return [(f"[{i}]", v) for i, v in enumerate(sequence.__iter__(value))]
     if issubclass(kind, (*PLAIN, *CODE, np.generic)):
         return None
     raw = slot(value, "_raw_value")  # flax nnx.Variable: the value goes by the variable's own name
@@ -105,6 +108,14 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
     counts = ("_length",) if kind.__module__.partition(".")[0] == "flax" else ()
     steps = ((_attribute(n, kind), v) for n, v in list(attributes.items()) if n not in counts)
     return [(step, v) for step, v in steps if step is not None]
+
+
+def _key(key: Any) -> str:
+    """Return the key of a dict as text, without calling code of its class: ``'w'``, ``3``, ``<Point>``."""
+    if type(key) in PLAIN:
+        return repr(key)
+    plain: Any = next((base for base in PLAIN if issubclass(type(key), base)), None)
+    return plain.__repr__(key) if plain is not None else f"<{type(key).__name__}>"
 
 
 def _attribute(name: Any, kind: type) -> str | None:

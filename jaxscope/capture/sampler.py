@@ -153,7 +153,7 @@ class Sampler:
         self._last_step = step, now
         if now >= self._next:
             counting = self.budget.counting
-            shield.attempt("arrays", self._after_step, step, sys._getframe(1))
+            shield.attempt("live_arrays", self._after_step, step, sys._getframe(1))
             # After a pause without steps there is much time to spend. It must not go into counting the
             # arrays at each of the next steps.
             rest = (self.budget.counting - counting) / (SHARE * COUNTING_SHARE)
@@ -204,7 +204,7 @@ class Sampler:
         """Take a snapshot of the live arrays for the reason ``why`` (MISS or TIME), if steps are not counted,
         enough time has passed and the time budget allows it. The search for variables starts at ``frame``."""
         if self.budget.elapsed >= self._wait and self._step() is None:
-            shield.attempt("arrays", self._without_steps, frame, why)
+            shield.attempt("live_arrays", self._without_steps, frame, why)
 
     def _without_steps(self, frame: FrameType, why: str) -> None:
         """Take a snapshot of the live arrays for the reason ``why`` if the time budget allows it, and set
@@ -220,7 +220,7 @@ class Sampler:
     def now(self, frame: FrameType) -> None:
         """Take the snapshot of the live arrays that the program requests by ``jaxscope.snapshot()``. The
         search for variables that lead to arrays starts at ``frame``."""
-        shield.attempt("arrays", self._now, frame)
+        shield.attempt("live_arrays", self._now, frame)
 
     def _now(self, frame: FrameType) -> None:
         self._take(self._look(), frame, REQUESTED, self._ended_step())
@@ -229,7 +229,7 @@ class Sampler:
         """Take the last snapshot of the live arrays in the recording. The search for variables that lead to
         arrays starts at ``frame``. ``leaving`` is whether the program ends too. If so, also the variables in
         the traceback of an uncaught exception are searched."""
-        shield.attempt("arrays", self._last, frame, leaving)
+        shield.attempt("live_arrays", self._last, frame, leaving)
 
     def _last(self, frame: FrameType, leaving: bool) -> None:
         """Take the last snapshot of the live arrays in the recording. If an exception ends the recording, the

@@ -343,9 +343,8 @@ class Session:
         The child has no profile, no times of lines and no comparison of processes. It takes no snapshots of
         the live arrays if JAX had started a backend in the parent."""
         self.rank = self.probe.phases.rank = None  # threads of the parent do not exist here
-        if self.profile is not None:  # the profiler runs in the parent
-            self.profile = None
-            self.tracker.after_step = self.sampler.step_ended if self.sampler is not None else None
+        self.profile = None  # the profiler runs in the parent
+        self.tracker.after_step = self.sampler.step_ended if self.sampler is not None else None
         self.tracker.forked()
         self.tracker.beside(self.run)
         self.writer.forked()

@@ -1,5 +1,7 @@
 """Names for the arrays inside a value, whatever it is made of."""
 
+import functools
+
 import numpy as np
 
 from jaxscope.capture.paths import identity, walk
@@ -78,3 +80,41 @@ def test_arrays_in_private_slots_have_the_users_name():
 
     a = np.ones(2)
     assert names(("m", Slotted(a)))[0][identity(a)] == ["m.__w"]
+
+
+def test_no_method_of_a_subclass_of_a_container_is_called():
+    calls = []
+
+    class Loud(type):
+        """Makes classes whose methods are recorded when they are called."""
+
+        def __new__(cls, name, bases, fields):
+            for method in ("items", "keys", "__iter__", "__getitem__", "__repr__", "__len__"):
+                fields[method] = lambda self, *args, m=method: calls.append((name, m))
+            return super().__new__(cls, name, bases, fields)
+
+    class Dict(dict, metaclass=Loud):
+        pass
+
+    class List(list, metaclass=Loud):
+        pass
+
+    class Tuple(tuple, metaclass=Loud):
+        pass
+
+    class Key(str, metaclass=Loud):
+        pass
+
+    class Part(functools.partial):
+        @property
+        def func(self):
+            calls.append("func")
+
+    a, b, c = np.ones(2), np.ones(3), np.ones(4)
+    arrays, _ = names(("d", Dict({Key("w"): a, True: List([b])})), ("t", Tuple([Part(print, c)])))
+    assert sorted(path for paths in arrays.values() for path in paths) == [
+        "d['w']",
+        "d[True][0]",
+        "t[0].args[0]",
+    ]
+    assert calls == []
