@@ -242,7 +242,8 @@ class Contributor(msgspec.Struct, frozen=True):
 
 def contributors(lowered: Reading | None) -> list[Contributor] | None:
     """Return the arguments and results of the user's function with the memory that they need, those with the
-    most bytes on one device first. Return None if the program's StableHLO (``lowered``) is unknown."""
+    most bytes on one device first, then those of unknown size. Return None if the program's StableHLO
+    (``lowered``) is unknown."""
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]
@@ -252,7 +253,7 @@ def contributors(lowered: Reading | None) -> list[Contributor] | None:
         for of, v in values
         if v.role == "user"
     ]
-    return sorted(found, key=lambda c: -(c.bytes or c.global_bytes or 0))
+    return sorted(found, key=lambda c: (c.bytes is None, -(c.bytes or c.global_bytes or 0)))
 
 
 def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
