@@ -107,8 +107,8 @@ def test_the_part_of_a_value_without_a_sharding_is_not_guessed():
     found = memory_fit.contributors(reading.analyze(STABLEHLO, paths=["x", "b"]))
     assert [(c.of, c.path, c.bytes) for c in found] == [
         ("argument", "x", 8192),
-        ("argument", "b", None),
         ("output", "result", None),
+        ("argument", "b", None),
     ]
     alone = reading.analyze(STABLEHLO.replace("num_partitions = 8", "num_partitions = 1"), paths=["x", "b"])
     assert {c.path: c.bytes for c in memory_fit.contributors(alone)}["b"] == 64
