@@ -16,8 +16,8 @@ DECORATOR_ROOTS = frozenset({"jaxtyping", "beartype", "typeguard", "chex"})
 COMPUTING_ROOTS = frozenset(
     {"numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "optax", "numpy", "scipy"}
 )
-# The packages above, and others between JAX and the user. The option wrapper-libraries in [tool.jaxscope] adds
-# more. Jitted functions of such a package are not the user's functions.
+# The packages above, and others between JAX and the user. The option wrapper-libraries in [tool.jaxscope]
+# adds more. Jitted functions of such a package are not the user's functions.
 WRAPPER_ROOTS = frozenset(
     {
         *DECORATOR_ROOTS,
