@@ -1,10 +1,10 @@
 """Keep the counters of a process (of calls, steps and others) in a small memory-mapped file beside its log.
 
 Storing a number needs no system call: the number is in the kernel's memory at once. So no number is lost when
-the program is killed, and readers see the current value. The file, ``<pid>-<id>.counts``, is an array of
-unsigned 64-bit little-endian numbers ("cells"). The field ``cell`` of an event (``Called`` and others) is the
-index of its counter. The first cell is no counter: it says which cell counts the training steps (see
-``step_now``).
+the program is killed, and other processes read the current value. The file, ``<pid>-<id>.counts``, is an
+array of unsigned 64-bit little-endian numbers ("cells"). The field ``cell`` of an event (``Called`` and
+others) is the index of its counter. The first cell is no counter: it says which cell counts the training
+steps (see ``step_now``).
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class Cells:
 
 
 def _page(path: Path, number: int) -> memoryview:
+    """Allocate the page with the index ``number`` in the file of counters ``path``, and map it into memory.
+    Return it as 64-bit numbers. Raises OSError if the page cannot be allocated or mapped."""
     run = path.parent.parent  # the file is in the run's directory ``events``
     if sys.byteorder != "little" or (number + 1) * PAGE > MAX_BYTES:
         raise OSError(27, "no room for more counts")
@@ -76,6 +78,8 @@ def _page(path: Path, number: int) -> memoryview:
 
 
 def _mapped(fd: int, offset: int) -> memoryview:
+    """Map one page of the file with the descriptor ``fd``, from ``offset`` bytes on, and return it as 64-bit
+    numbers. The page stays mapped until the process ends. Raises OSError if it cannot be mapped."""
     # Python's mmap keeps a duplicate of the descriptor and closes it at the end, even if the program has
     # closed it (os.closerange) and the number now belongs to another file.
     libc = ctypes.CDLL(None, use_errno=True)
@@ -96,12 +100,12 @@ def _mapped(fd: int, offset: int) -> memoryview:
 
 
 def step_now(log: Path) -> int:
-    """Return the current training step of the process that writes ``log``, from the ``.counts`` file beside
-    it; 0 if it has counted no step.
+    """Return the current training step of the process that writes the log file ``log``, from the ``.counts``
+    file beside this log. Return 0 if the process has counted no step.
 
-    The first number in the file is ``2 * cell + marks``. ``cell`` is the index of the number that counts the
-    steps. If ``marks`` is 1, this number is that of ended steps, and the current step is one more; if 0, that
-    of begun steps."""
+    The first number in the ``.counts`` file is ``2 * cell + marks``. The number at the index ``cell`` counts
+    the steps. If ``marks`` is 1, it counts ended steps, and the current step is one more; if 0, begun
+    steps."""
     numbers = read(log)
     where, marks = divmod(numbers[0], 2) if len(numbers) else (0, 0)
     return numbers[where] + marks if 0 < where < len(numbers) else 0

@@ -1,7 +1,7 @@
 """Open every file that this package writes, and every file of a run directory that it reads.
 
-A run directory, or the repository, may come from another person. Two rules make that harmless. First, only
-regular files are read, because a pipe would block its reader, and a device has no end. Second, a file is
+A run directory, or the repository, may come from another person. Two rules make such files harmless. First,
+only regular files are read, because a pipe would block its reader, and a device has no end. Second, a file is
 written under a random name and then renamed, so that a link with the final name is replaced, not followed. A
 pipe or a device is not replaced: writing to it is an error, except in /dev and below /proc (``-o
 /dev/stdout``).
@@ -72,6 +72,8 @@ def _holds_devices(directory: Path) -> bool:
 
 
 def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
+    """Write ``pieces`` one after the other to the file with the descriptor ``fd``, and close it, also after
+    an error. Texts are written in UTF-8, with lone surrogates escaped."""
     try:
         for piece in pieces:
             content = piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
@@ -83,8 +85,8 @@ def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
 
 
 def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
-    """Open the regular file ``path`` for reading. ``within`` is the run directory that contains it; links
-    below it are not followed. None: links are followed.
+    """Open the regular file ``path`` for reading. ``within`` is the run directory that contains ``path``;
+    links below it are not followed. None: links are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -94,7 +96,7 @@ def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
 
 def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
     """Return the content of the regular file ``path``, which may have at most ``most`` bytes. ``within`` is
-    the run directory that contains it; links below it are not followed. None: links are followed.
+    the run directory that contains ``path``; links below it are not followed. None: links are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -136,15 +138,15 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 
 def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
     """Open the file ``path`` for appending, and create it with ``mode`` (less the umask) if it is missing.
-    Return its descriptor. ``within`` is the run directory that contains it; links below it are not followed.
-    None: links in the directories of ``path`` are followed. A link at ``path`` is an OSError."""
+    Return its descriptor. ``within`` is the run directory that contains ``path``; links below it are not
+    followed. None: links in the directories of ``path`` are followed. A link at ``path`` is an OSError."""
     return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
 
 
 def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
     """Append ``data`` to the file ``path``, and create the file if it is missing. ``within`` is the run
-    directory that contains it; links below it are not followed. None: links in the directories of ``path``
-    are followed. A link at ``path`` is an OSError."""
+    directory that contains ``path``; links below it are not followed. None: links in the directories of
+    ``path`` are followed. A link at ``path`` is an OSError."""
     fd = append(path, within=within)
     try:
         left = memoryview(data)
@@ -156,8 +158,8 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
 
 def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
     """Set the modification time of the file ``path`` to now, and create it with ``mode`` (less the umask) if
-    it is missing. ``within`` is the run directory that contains it; links below it are not followed. None:
-    links in the directories of ``path`` are followed. A link at ``path`` is an OSError."""
+    it is missing. ``within`` is the run directory that contains ``path``; links below it are not followed.
+    None: links in the directories of ``path`` are followed. A link at ``path`` is an OSError."""
     fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
     try:
         os.utime(fd)
@@ -169,8 +171,8 @@ def make_directory(
     path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY, parents: bool = False
 ) -> None:
     """Create the directory ``path`` with ``mode`` (less the umask) if it is missing; with ``parents``, also
-    the missing directories above it. ``within`` is the run directory that contains it; links below it are not
-    followed. None: links are followed.
+    the missing directories above it. ``within`` is the run directory that contains ``path``; links below it
+    are not followed. None: links are followed.
 
     Raises:
       OSError: the directory cannot be created, or something below ``within`` is a link or not a directory.
@@ -191,8 +193,8 @@ def make_directory(
 
 def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY) -> bool:
     """Create the directory ``path`` with ``mode`` (less the umask), and return True. If something with that
-    name exists, create nothing and return False. ``within`` is the run directory that contains it; links
-    below it are not followed. None: links in the directories of ``path`` are followed.
+    name exists, create nothing and return False. ``within`` is the run directory that contains ``path``;
+    links below it are not followed. None: links in the directories of ``path`` are followed.
 
     Raises:
       OSError: the directory cannot be created.
@@ -206,24 +208,24 @@ def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PR
 
 
 def remove(path: Path, *, within: Path | None = None) -> None:
-    """Remove the file ``path``. If it is a link, the link is removed, not its target. ``within`` is the run
-    directory that contains it; links below it are not followed. None: links in the directories of ``path``
-    are followed."""
+    """Remove the file ``path``. If ``path`` is a link, the link is removed, not its target. ``within`` is the
+    run directory that contains ``path``; links below it are not followed. None: links in the directories of
+    ``path`` are followed."""
     with _directory(path, within) as (directory, name):
         os.unlink(name, dir_fd=directory)
 
 
 def rename(path: Path, name: str, *, within: Path | None = None) -> None:
-    """Give the file ``path`` the new name ``name`` in the same directory, in place of an earlier file with
-    that name. ``within`` is the run directory that contains it; links below it are not followed. None: links
-    in the directories of ``path`` are followed."""
+    """Give the file ``path`` the new name ``name`` in the same directory. An earlier file with the name
+    ``name`` is replaced. ``within`` is the run directory that contains ``path``; links below it are not
+    followed. None: links in the directories of ``path`` are followed."""
     with _directory(path, within) as (directory, old):
         os.replace(old, _plain(name, path), src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def status(path: Path, *, within: Path | None = None) -> os.stat_result:
     """Return the ``os.stat_result`` (size and times) of the regular file ``path``. ``within`` is the run
-    directory that contains it; links below it are not followed. None: links are followed.
+    directory that contains ``path``; links below it are not followed. None: links are followed.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -233,8 +235,8 @@ def status(path: Path, *, within: Path | None = None) -> os.stat_result:
 
 
 def is_regular(path: Path, *, within: Path | None = None) -> bool:
-    """Return whether ``path`` is a regular file. ``within`` is the run directory that contains it: the result
-    is False for a file that is reached through a link below it. None: links are followed."""
+    """Return whether ``path`` is a regular file. ``within`` is the run directory that contains ``path``: the
+    result is False for a file that is reached through a link below it. None: links are followed."""
     try:
         status(path, within=within)
     except OSError:
@@ -244,7 +246,7 @@ def is_regular(path: Path, *, within: Path | None = None) -> bool:
 
 def names(path: Path, *, within: Path | None = None) -> list[str]:
     """Return the names of the entries of the directory ``path``, in no particular order; at most MOST_NAMES.
-    ``within`` is the run directory that contains it; links below it are not followed. None: links are
+    ``within`` is the run directory that contains ``path``; links below it are not followed. None: links are
     followed.
 
     Raises:
@@ -264,8 +266,11 @@ def names(path: Path, *, within: Path | None = None) -> list[str]:
 
 @contextlib.contextmanager
 def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
-    """Open the directory that contains ``path``, yield (its descriptor, the name of ``path`` in it), and
-    close it afterwards. Links below ``within`` are not followed."""
+    """Open the directory that contains ``path``, yield (descriptor of the directory, name of ``path`` in the
+    directory), and close the directory afterwards. Links below ``within`` are not followed.
+
+    An OSError that is raised in the ``with`` block gets ``path`` as its file name; a ValueError becomes an
+    OSError."""
     opened: list[int] = []
     try:
         try:
@@ -299,12 +304,16 @@ def _below(path: Path, within: Path | None) -> tuple[str, ...]:
 
 
 def _plain(name: str, path: Path) -> str:
+    """Return ``name``, a part of ``path``. Raises OSError if ``name`` is not the name of a single file, such
+    as ``..`` or ``a/b``."""
     if name in ("", ".", "..") or "/" in name:
         raise OSError(errno.EINVAL, "no name of a file", str(path))
     return name
 
 
 def _regular(file_status: os.stat_result, path: Path) -> os.stat_result:
+    """Return ``file_status``, the status of the file ``path``. Raises OSError if the file is not a regular
+    one."""
     if stat.S_ISDIR(file_status.st_mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(file_status.st_mode):

@@ -131,6 +131,8 @@ class Queue:
         return [path for _, _, path in sorted(found)]
 
     def _all(self, suffix: str) -> list[Path]:
+        """Return the files ``<id>`` + ``suffix`` of the queue, in no particular order. Empty if the directory
+        cannot be read."""
         try:
             found = [self.path / name for name in files.names(self.path, within=self._run)]
             return [p for p in found if p.suffix == suffix and _ID.fullmatch(p.stem)]
@@ -157,8 +159,8 @@ class Queue:
         self._write(self._file(result.id, "result"), msgspec.json.encode(result))
 
     def result_of(self, id: str) -> Result | None:
-        """Return the result of the job ``id`` (a program to compile for a target). Return None if there is no
-        result yet, or its file is unreadable."""
+        """Return the result of the job ``id`` (a program to compile for a target), until ``done`` removes it.
+        Return None if there is no result yet, or its file is unreadable."""
         try:
             found = _RESULTS.decode(files.read(self._file(id, "result"), MAX_JOB, within=self._run))
         except (OSError, msgspec.MsgspecError):
@@ -193,7 +195,7 @@ class Queue:
 
     def tried(self, id: str) -> int:
         """Count one more attempt to compile the job ``id`` (a program to compile for a target). Return the
-        number of earlier attempts; 0 if it cannot be read."""
+        number of earlier attempts; 0 if this number cannot be read."""
         path = self._file(id, "tried")
         try:
             before = files.status(path, within=self._run).st_size
@@ -204,8 +206,8 @@ class Queue:
         return before
 
     def beat(self) -> None:
-        """Record that a process is compiling the programs in the queue, or is about to. This is called every
-        second."""
+        """Record that a process is compiling the programs in the queue, or is about to. The process calls
+        this method every second."""
         with contextlib.suppress(OSError):
             self.make()
             files.touch(self.path / "alive", within=self._run)
@@ -231,7 +233,7 @@ class Queue:
 
     def abandoned(self) -> frozenset[str]:
         """Return the ids of the jobs (programs to compile for targets) that probably no process will compile:
-        for STALE_S seconds, they have been in the queue and no process has worked on it."""
+        for STALE_S seconds, they have been in the queue and no process has worked on the queue."""
         waiting = self.waiting()
         if not waiting:
             return frozenset()
@@ -255,11 +257,12 @@ class Queue:
 
     @property
     def closed(self) -> bool:
+        """Return whether the program adds no more jobs to the queue (``close`` was called)."""
         return self._is(self.path / "closed")
 
     def make(self) -> None:
-        """Create the directory of the queue. Raises OSError if it cannot be created, or if its name is that
-        of a link."""
+        """Create the directory of the queue if it is missing. Raises OSError if it cannot be created, or if a
+        link has its name."""
         files.make_directory(self.path, within=self._run)
 
     def _file(self, id: str, kind: str) -> Path:
@@ -272,6 +275,8 @@ class Queue:
         files.write(path, data, within=self._run)
 
     def _before(self, path: Path, moment: float) -> bool:
+        """Return whether the file ``path`` was last changed before ``moment``, in seconds since 1970. False
+        if there is no such file."""
         try:
             return files.status(path, within=self._run).st_mtime < moment
         except OSError:

@@ -27,8 +27,8 @@ _TRIES = 5  # a reader that tests the lock holds it for some microseconds
 
 @functools.cache
 def machine() -> str:
-    """Return a text that identifies this machine since it was booted, or if that is not possible, the host
-    name."""
+    """Return a text that identifies this machine since its last boot. If the system has no such text, return
+    the host name: ``host:node1``."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with contextlib.suppress(Exception):
@@ -75,7 +75,8 @@ def lock(fd: int) -> bool:
 
 
 def locked(path: Path) -> bool | None:
-    """Return whether a process has locked the file ``path`` now; None if that cannot be determined."""
+    """Return whether any process, also this one, has locked the file ``path`` now. Return None if this cannot
+    be determined."""
     try:
         fd = files.descriptor(path, os.O_RDONLY, within=path.parent)
     except OSError:
@@ -92,13 +93,13 @@ def locked(path: Path) -> bool | None:
 
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
-    """Return whether a process is alive that locks the file ``path`` while it runs: True if the file is
-    locked, False if the process has ended, None if this cannot be determined on this machine.
+    """Return whether the process that writes the file ``path`` is alive, judged by its lock on the file: True
+    if the file is locked, False if the process has ended, None if this cannot be determined on this machine.
 
     Args:
-      where: the machine of that process, as ``machine`` returns it; None: unknown. Only on that machine does
-        a free lock prove that the process has ended.
-      took: whether that process did lock the file; False, for example, if its file system has no locks.
+      where: the machine of the process, as ``machine`` returns it; None: unknown. Only on this machine does a
+        free lock prove that the process has ended.
+      took: whether the process did lock the file; False, for example, if its file system has no locks.
     """
     found = locked(path)
     if found is False and not (took and where == machine()):
@@ -107,15 +108,15 @@ def holds(path: Path, where: str | None, took: bool) -> bool | None:
 
 
 def recent(seconds: float) -> bool:
-    """Return whether the time ``seconds`` (since 1970) is less than STALE_S seconds ago. It may also be less
-    than STALE_S seconds in the future, because the clocks of two machines may differ."""
+    """Return whether the time ``seconds`` (since 1970) is less than STALE_S seconds ago. Return True also for
+    a time less than STALE_S seconds in the future, because the clocks of two machines may differ."""
     return abs(time.time() - seconds) < STALE_S
 
 
 class Heartbeat:
     """Writes the heartbeat file ``path``: one line with the present time, which shows that this process is
-    alive. With ``hold``, the first ``beat`` also locks the file, until ``close`` or until this process
-    ends."""
+    alive. With ``hold``, the first call of ``beat`` also locks the file, until ``close`` is called or this
+    process ends."""
 
     def __init__(self, path: Path, *, hold: bool = True) -> None:
         self._path = path
@@ -147,8 +148,8 @@ class Beat(NamedTuple):
 
     Attributes:
       at: when the line was last written, in seconds since 1970.
-      going: whether the process is alive; None: this cannot be determined on this machine. Then only ``at``
-        can be used.
+      going: whether the process is alive; None: this cannot be determined on this machine. The caller then
+        has to judge by ``at``.
     """
 
     at: float

@@ -93,8 +93,8 @@ def launches(path: Path) -> Iterator[RunDir]:
 
 
 def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: bool) -> bool:
-    """Create ``whole``, the run of a job, if it is missing. Return whether this process belongs to it; False
-    if it is of another launch of the job.
+    """Create ``whole``, the run of a job, if it is missing. Return whether this process belongs to this run.
+    Return False if another launch of the job made the run.
 
     Args:
       job: the id of the job.
@@ -193,8 +193,9 @@ def diverged(whole: RunDir) -> bool:
 
 
 def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
-    """Return whether ``--stop-on-divergence`` ended the job that is recorded in ``whole``, because its ranks
-    (processes) ran different programs. ``places`` are the recordings of the ranks."""
+    """Return whether ``--stop-on-divergence`` ended the job that is recorded in ``whole``: its ranks
+    (processes) ran different programs, and one of them was started with this option. ``places`` are the
+    recordings of the ranks."""
     options = (place.meta.get("options") for place in places)
     return diverged(whole) and any(isinstance(o, dict) and o.get("stop-on-divergence") for o in options)
 
@@ -224,7 +225,8 @@ def agreed(whole: RunDir) -> dict[str, list[int]] | None:
 
 def found_below(path: Path, depth: int = 5) -> list[RunDir]:
     """Return the recordings of single processes in the directory ``path`` and its subdirectories, down to
-    ``depth`` levels. ``path`` may be a recording itself. Links are not followed."""
+    ``depth`` levels. For the run of a job, these are the recordings of its processes. ``path`` may be a
+    recording itself. Links are not followed."""
     here = RunDir(path)
     if removal.is_run(path):
         return store.rank_runs(here) or ([] if "job" in here.meta and not here.logs() else [here])
@@ -239,8 +241,8 @@ def found_below(path: Path, depth: int = 5) -> list[RunDir]:
 
 def copy(place: RunDir, into: RunDir, rank: int, **entries: Any) -> RunDir:
     """Copy ``place``, the recording of one process, into ``into``, the run of a job, as the process with the
-    number ``rank``. Return the new directory. The program texts are copied to ``into/blobs``. Profiles and
-    sub-runs are not copied. ``entries`` are added to the ``meta.json`` of the copy.
+    number ``rank``. Return the directory of the copy. The program texts are copied to ``into/blobs``.
+    Profiles and sub-runs are not copied. ``entries`` are added to the ``meta.json`` of the copy.
 
     Raises:
       OSError: something cannot be read or written.
@@ -267,13 +269,14 @@ def copy(place: RunDir, into: RunDir, rank: int, **entries: Any) -> RunDir:
 
 
 def _pieces(path: Path, within: Path) -> bytes:
+    """Return the content of the file ``path`` in the run directory ``within``."""
     with files.open_regular(path, within=within) as f:
         return b"".join(itertools.takewhile(bool, iter(lambda: f.read(store.PIECE), b"")))
 
 
 def create_merged(path: Path | None, job: str, size: int, name: str, started: float) -> RunDir:
-    """Create an empty run of the job with the id ``job``. Recordings of single processes are later copied
-    into it (``copy``).
+    """Create an empty run of the job with the id ``job``, and return it. Recordings of single processes are
+    later copied into this run (``copy``).
 
     Args:
       path: its directory; None: a new one under ``runs_home()``, named after ``name``.

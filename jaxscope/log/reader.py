@@ -22,13 +22,15 @@ from jaxscope.schema.events import MAIN, AnyEvent, RunStarted, Unknown
 
 
 class _Kind(msgspec.Struct):
-    """The kind of an event. Of a very long line with an event of an unknown kind, only this is decoded, and
-    if possible ``_Timed``."""
+    """The kind of an event. If a very long line of a log has an event of an unknown kind, only the kind is
+    decoded, and if possible the fields of ``_Timed``."""
 
     kind: str
 
 
 class _Timed(_Kind):
+    """The kind, the time and the process id of an event."""
+
     t_ns: int = 0
     pid: int = 0
 
@@ -52,9 +54,10 @@ MAX_GROWTH = 640 << 20  # bytes of memory by which this process may grow while i
 
 
 def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | None:
-    """Decode one line of a log to an event. Return None if the line is damaged. An event of an unknown kind,
-    or with fields of other types, becomes ``Unknown``. ``decoder`` reads only some fields of the events;
-    None: all fields are decoded."""
+    """Decode one line of a log to an event. Return None if the line is damaged: it is no JSON object with a
+    ``kind``, or has an integer of more than 21 digits. An event of an unknown kind, or with fields of other
+    types, becomes ``Unknown``. ``decoder`` reads only some fields of the events; None: all fields are
+    decoded."""
     try:
         event: AnyEvent = (decoder or _decoder).decode(line)
         if _LONG in line.translate(_AS_ZEROS) and not _sound(msgspec.to_builtins(_decoder.decode(line))):
@@ -82,7 +85,7 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
 
 def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] | None:
     """Decode ``text``, several lines of a log, together. Return None if this fails, for example because a
-    line is damaged or of an unknown kind; each line must then be decoded alone."""
+    line is damaged or has an event of an unknown kind. The caller must then decode each line alone."""
     number = text.count(b"\n") + 1
     # If each line ends with a brace and the next begins with one, no event spans several lines.
     apart = text.count(b"}\n{") == number - 1
@@ -110,8 +113,8 @@ def main_log(run: RunDir) -> Path | None:
 
 
 class _File:
-    """Reads one log file while it grows: each call of ``pieces`` gives the new complete lines. A line that is
-    too long counts as damaged."""
+    """Reads one log file while it grows: each call of ``pieces`` yields the events of the new complete lines.
+    ``damaged`` counts the lines that are not events, or are too long."""
 
     def __init__(
         self,
@@ -122,7 +125,7 @@ class _File:
     ) -> None:
         self.path = path
         self._decoder = decoder
-        self.offset = 0
+        self.offset = 0  # up to where the log was read, in bytes
         self.damaged = 0
         self.room = room  # returns whether there is memory for more
         self._within = within
@@ -154,7 +157,7 @@ class _File:
 
     def _stopped(self) -> AnyEvent | Unknown | None:
         """Return the event RecordingStopped from its own file, which the writer uses if the log has no room.
-        None if that file has no event, or it was read before."""
+        Return None if this file has no event, or the event was returned before."""
         if self.last:
             return None
         try:
@@ -166,9 +169,9 @@ class _File:
         return event
 
     def _lines(self, size: int) -> bytes | None:
-        """Return the next complete lines of the log, without the last line break; None if there is no further
-        one, or a limit is reached. The log is read in parts of ``size`` bytes. Lines that are too long are
-        skipped."""
+        """Return the next complete lines of the log, without the last line break, but do not move ``offset``
+        behind them. Return None if there is no further complete line, or a limit is reached. The log is read
+        in parts of ``size`` bytes. Lines that are too long are skipped."""
         try:
             with files.open_regular(self.path, within=self._within) as f:
                 end = os.fstat(f.fileno()).st_size
@@ -207,6 +210,8 @@ class _File:
         return None
 
     def _take(self, line: bytes, events: list[AnyEvent | Unknown]) -> None:
+        """Decode ``line`` and append its event to ``events``. If ``line`` is damaged or too long, count it in
+        ``damaged`` instead. An empty line is ignored."""
         if not line.strip():
             return
         sound = len(line) <= MAX_LINE_BYTES and _values(line) <= MAX_VALUES
@@ -219,7 +224,7 @@ class _File:
 
 def _sound(value: object) -> bool:
     """Return whether the absolute values of all integers in ``value``, a decoded line of JSON, are below
-    MOST. A larger one is no size, time or count: the line is damaged."""
+    MOST. A larger integer is no size, time or count: the line is damaged."""
     if isinstance(value, int):
         return abs(value) < MOST
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -227,8 +232,8 @@ def _sound(value: object) -> bool:
 
 
 def _values(line: bytes) -> int:
-    """Return about how many values ``line``, a line of JSON, has; 0 for a short line. A line with too many is
-    not decoded."""
+    """Return about how many values ``line``, a line of JSON, has; 0 if it has at most CHUNK bytes. A line
+    with too many values is not decoded."""
     return sum(map(line.count, (b",", b"[", b"{"))) if len(line) > CHUNK else 0
 
 
@@ -256,7 +261,8 @@ class Reader:
         events in AnyEvent. None: all fields are decoded.
 
     Attributes:
-      damaged: number of lines so far that are not events.
+      damaged: number of lines so far that are not events or are too long, and of logs that were not read to
+        their end because of a limit.
     """
 
     def __init__(self, run: RunDir, decoder: Decoder | None = None) -> None:
@@ -283,8 +289,8 @@ class Reader:
         self, progress: Callable[[int, int], None] | None = None
     ) -> Iterator[tuple[str, AnyEvent | Unknown]]:
         """Yield (name of the log, event) for each event that was written since the last call, merged by time.
-        The events are never all in memory. ``progress``, if any, is called with (bytes read so far, bytes to
-        read)."""
+        The logs are read in pieces, so that not all events are in memory. ``progress``, if any, is called
+        with (bytes read so far, bytes to read)."""
         counted = self._begin(progress)
         size = max(CHUNK // max(1, len(self._files)), LEAST)
         if len(self._files) == 1:
@@ -317,8 +323,9 @@ class Reader:
                 yield path.stem, piece
 
     def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
-        """Look for new logs in the run. Return a function that adds up the bytes that it is called with, and
-        reports them to ``progress``; None if ``progress`` is None."""
+        """Look for new logs in the run, and set how much memory this reading may take. Return a function that
+        is called with the number of bytes just read, and calls ``progress`` with (bytes read so far, bytes to
+        read); None if ``progress`` is None."""
         for path in self.run.logs():
             self._files.setdefault(path, _File(path, self.run.path, decoder=self._decoder))
         room = _room()
@@ -342,6 +349,7 @@ class Reader:
         return {path.stem: found for path in self._files if len(found := counts.read(path))}
 
     def _unread(self) -> int:
+        """Return how many bytes of the known logs are not read yet."""
         total = 0
         for path, f in self._files.items():
             try:
@@ -352,5 +360,6 @@ class Reader:
 
 
 def read(run: RunDir) -> Iterator[AnyEvent | Unknown]:
-    """Yield all events of ``run`` that are recorded so far, merged by time."""
+    """Yield all events of ``run`` that are recorded so far, merged by time. All are read before the first is
+    yielded."""
     yield from Reader(run).poll()

@@ -1,10 +1,10 @@
 """Copy a run to and from a remote store that fsspec supports: S3, Google Cloud Storage and others.
 
-Nothing can be appended to an object in a store. So a file is stored in pieces of PIECE bytes, each an object.
-When the file grows, only the last piece is written again: ``events/1-a.jsonl``, ``events/1-a.jsonl+1``,
-``+2``, ... If all files of a run are small, it looks in the store like a run directory. The list of objects
-in a store is data from outside. Only names that jaxscope gives to files are used, up to the limits below, and
-the downloaded copy is read like any other run.
+Nothing can be appended to an object in a store. So a file is stored in pieces of PIECE bytes, each an object
+of its own: ``events/1-a.jsonl``, ``events/1-a.jsonl+1``, ``+2``, ... When the file grows, only its last piece
+is written again. If all files of a run are small, the store has the same files as the run directory. The list
+of objects in a store is data from outside. Only names that jaxscope gives to files are used, up to the limits
+below, and the downloaded copy is read like any other run.
 
 fsspec, the extra ``jaxscope[remote]``, is imported at the first use.
 """
@@ -71,7 +71,7 @@ def require(url: str) -> None:
 class Store:
     """A directory in a remote store such as S3. Paths of objects are relative to this directory.
 
-    All methods raise OSError with the message of the store.
+    All methods raise OSError with the message of the store; the constructor raises JaxscopeError.
 
     Raises:
       JaxscopeError: a package is missing, fsspec does not support this kind of store, or the directory cannot
@@ -116,8 +116,8 @@ class Store:
 
     def get(self, sizes: dict[str, int]) -> dict[str, bytes]:
         """Return {path: content} of objects in the store. ``sizes`` is {path: number of bytes to read from
-        the beginning of the object}. Objects that do not exist are missing in the result, unless 0 bytes of
-        them are wanted."""
+        the beginning of the object}. An object that does not exist is missing in the result, unless its
+        number of bytes is 0."""
         names = [name for name, size in sizes.items() if size]
         paths = [f"{self._root}/{name}" for name in names]
         ends = [sizes[name] for name in names]
@@ -148,7 +148,8 @@ def one_line(error: object) -> str:
 
 def _call(action: Callable[[], Any]) -> Any:
     """Return the result of ``action()``, which uses a remote store. Errors of the store's package become
-    OSErrors. In the main thread, there is mostly a time limit of CALL_S seconds."""
+    OSErrors. In the main thread, an OSError is raised after CALL_S seconds, unless the program uses the timer
+    ITIMER_REAL itself; in other threads, there is no time limit."""
 
     def late(number: int, frame: object) -> None:
         raise TimeoutError(f"no answer for {CALL_S:.0f} s")
@@ -220,12 +221,13 @@ class Upload:
         self._there: dict[str, tuple[int, int]] = {}  # stamps of the pieces in the store, by object name
 
     def look(self) -> None:
-        """Set ``left`` to what is not in the store yet, without uploading anything."""
+        """Set ``left`` to the number of pieces and bytes that are not in the store yet, without uploading
+        anything. Before the first ``round``, it is unknown what the store has: everything counts."""
         self._pending()
 
     def round(self, progress: Callable[[], None] = lambda: None) -> None:
-        """Upload the run's files that have changed since the last call, without profiles and cached analyses.
-        ``progress`` is called after each request to the store.
+        """Upload the run's files that have changed since the last call, and those of its sub-runs, without
+        profiles and cached analyses. ``progress`` is called after each request to the store.
 
         Raises:
           OSError: an error of the store.
@@ -250,8 +252,8 @@ class Upload:
         self._there = {name: stamp for name, stamp in self._there.items() if ".counts" not in name}
 
     def _begin(self, store: Store) -> None:
-        """Check that the store has no other run at this address, or with ``overwrite`` remove it. Find out
-        which pieces of this run's files it has.
+        """Check that the store has no other run at this address; with ``overwrite``, remove the other run.
+        Find out which pieces of this run's files the store has.
 
         Raises:
           LogError: the store has another run at this address.
@@ -278,6 +280,7 @@ class Upload:
         )
 
     def _not_another(self, same: bool) -> None:
+        """Raise LogError if the run in the store is not the ``same`` and must not be replaced."""
         if not same and not self._overwrite:
             raise LogError(
                 f"{self._url} already contains another recorded run",
@@ -286,11 +289,14 @@ class Upload:
             )
 
     def _pending(self) -> list[Piece]:
+        """Return the pieces that are not in the store yet or have changed, and set ``left``."""
         found = [p for p in self._pieces() if self._there.get(p.name) != p.stamp]
         self.left = len(found), sum(p.length for p in found)
         return found
 
     def _pieces(self) -> Iterator[Piece]:
+        """Yield all pieces of the run and its sub-runs; for the recording of one process, also those of the
+        files that the processes of the job share."""
         if self._whole is not None:
             yield from _pieces_of(self._whole, "", only=(removal.META, "blobs", "diverged.txt"))
         yield from _pieces_of(self._path, self._prefix)
@@ -300,6 +306,9 @@ class Upload:
 
 
 def _pieces_of(path: Path, prefix: str, only: tuple[str, ...] = ()) -> Iterator[Piece]:
+    """Yield the pieces of the files in the run directory ``path``, without those of runs inside it. Their
+    names in the store begin with ``prefix``. ``only`` are names of files and subdirectories to which the
+    result is restricted; empty: all."""
     for relative in (Path(removal.META), *removal.own_files(path)):
         if relative.parts[0] in ("derived", removal.UPLOAD) or (only and relative.parts[0] not in only):
             continue
@@ -326,6 +335,7 @@ def _read(piece: Piece) -> bytes:
 
 
 def _job(meta: bytes) -> object:
+    """Return the id of the job in ``meta``, the content of a ``meta.json``; None if there is none."""
     with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(meta)
         return found.get("job") if isinstance(found, dict) else None
@@ -346,8 +356,8 @@ def _batches(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
 
 
 def _own(name: str) -> tuple[str, int] | None:
-    """Return (file, number of the piece) for an object in a remote store: ``events/1-a.jsonl+2`` ->
-    ``("events/1-a.jsonl", 2)``. None if ``name`` is no name that jaxscope gives."""
+    """Return (file, number of the piece) for ``name``, the path of an object in a remote store:
+    ``events/1-a.jsonl+2`` -> ``("events/1-a.jsonl", 2)``. None if jaxscope gives no file this name."""
     file, plus, number = name.rpartition("+")
     if not plus:
         return (name, 0) if removal.is_own_name(name) else None
@@ -358,15 +368,15 @@ def _own(name: str) -> tuple[str, int] | None:
 
 @functools.cache  # a command looks up its run several times
 def fetched(url: str, home: Path) -> Path:
-    """Download the run (recording) at ``url`` into a directory in ``home``, and return that directory. If
-    ``url`` is that of one process inside the run of a job, the run of the job is downloaded, and the
-    directory of the process in it is returned.
+    """Download the run (recording) at ``url`` into a directory in ``home``, and return this directory. If
+    ``url`` is the address of one process inside the run of a job (``.../ranks/00002``), download the run of
+    the job, and return the directory of the process in it.
 
     A second call in this process with the same arguments downloads nothing.
 
     Raises:
-      RunNotFound: there is no run at ``url``. Of the url of one process: there is no run of its job; whether
-        the process is in the job is not checked.
+      RunNotFound: there is no run at ``url``. For the address of one process: there is no run of its job;
+        it is not checked whether the process is in the job.
       LogError: the store cannot be read, or the run is too large.
       JaxscopeError: a package is missing, or the store cannot be opened.
     """
@@ -391,8 +401,8 @@ def _name(url: str) -> str:
 
 
 def _forget(home: Path, path: Path) -> None:
-    """Create the directory ``path`` in ``home`` for a new download. Remove the oldest other downloads in
-    ``home``, so that at most KEPT remain."""
+    """Create the directory ``path`` in ``home`` for a download, if it is missing. Remove the oldest other
+    downloads in ``home``, so that at most KEPT remain, ``path`` included."""
     files.make_directory(path, parents=True)
     files.write(home / ".gitignore", "*\n", mode=files.SHARED)
     others = [p for p in home.iterdir() if p != path and removal.is_run(p)]
@@ -402,6 +412,13 @@ def _forget(home: Path, path: Path) -> None:
 
 
 def _download(store: Store, path: Path) -> None:
+    """Download the run in ``store`` into the directory ``path``, without cached analyses. Logs and texts of
+    an earlier download that have not grown stay; files that the store does not have are removed.
+
+    Raises:
+      LogError: the run is too large.
+      OSError: an error of the store, or a file cannot be written.
+    """
     pieces: dict[str, dict[int, int]] = {}  # file -> number of the piece -> size
     for name, size in store.sizes().items():
         file, number = _own(name) or ("", 0)

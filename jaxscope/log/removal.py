@@ -48,8 +48,9 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_run(path: Path) -> bool:
-    """Return whether ``path`` is a run directory that jaxscope created. A file ``meta.json`` alone does not
-    prove that, because other tools also write one."""
+    """Return whether ``path`` is a run directory that jaxscope created: its ``meta.json`` has a name and a
+    start time, because other tools also write a ``meta.json``. If ``meta.json`` is damaged, ``path`` must
+    have a directory ``events`` and no files of others. False for a link."""
     if path.is_symlink():
         return False
     try:
@@ -66,9 +67,9 @@ def is_run(path: Path) -> bool:
 
 
 def in_use(path: Path) -> bool:
-    """Return whether a process writes to the run directory ``path`` now, or to the recording of a process in
-    it, or watches its program. A process on another machine is noticed only if the file system shares locks
-    between machines."""
+    """Return whether the run ``path`` is still being recorded: a process writes a log of this run or of one
+    of its ranks (``ranks/...``), or watches the recorded program. A process on another machine is noticed
+    only if the file system shares locks between machines."""
     if _written(path):
         return True
     try:
@@ -79,6 +80,7 @@ def in_use(path: Path) -> bool:
 
 
 def _written(path: Path) -> bool:
+    """Return whether a process holds a lock on the heartbeat file or on a log of the run ``path``."""
     beat = liveness.beat_of(path / "heartbeat")
     if beat is not None and beat.going:
         return True
@@ -103,8 +105,9 @@ def own_files(path: Path) -> list[Path]:
 
 
 def is_own_name(relative: str) -> bool:
-    """Return whether ``relative`` is a path that jaxscope gives to a file in a run directory, such as
-    ``events/12-ab.jsonl``."""
+    """Return whether ``relative`` is a path that jaxscope gives to a file in a run directory:
+    ``events/12-ab.jsonl``, or ``ranks/00002/events/12-ab.jsonl`` in a run inside it. False for incomplete
+    files and profiles."""
     parts = relative.split("/")
     depth = 0
     while len(parts) > 2 and parts[0] in _RUNS and depth < DEPTH // 2:
@@ -128,7 +131,8 @@ def foreign(path: Path) -> Iterator[str]:
 
 def remove(path: Path) -> list[str]:
     """Remove the run directory ``path``, except files that jaxscope did not write. Return the relative paths
-    of these files. If there are none, the directory itself is removed.
+    of these files. If there are none, the directory itself is removed. It is not checked whether the run is
+    ``in_use``.
 
     Raises:
       LogError: ``path`` is not a run.
@@ -154,6 +158,9 @@ Each = Callable[[str, int], None]
 
 
 def _unless_gone(action: Callable[..., None]) -> Each:
+    """Return a function that calls ``action`` (``os.unlink`` or ``os.rmdir``) with a name and the descriptor
+    of the directory, and ignores that the file or directory does not exist."""
+
     def act(name: str, at: int) -> None:
         with contextlib.suppress(FileNotFoundError):  # another process has removed it
             action(name, dir_fd=at)
@@ -225,6 +232,9 @@ def _nested(
 
 
 def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[str]:
+    """Do the same as ``_walk`` for a directory ``fd`` that has no subdirectories of jaxscope: call ``file``
+    for each regular file whose name matches ``ours``, and yield all other paths. ``above`` is the path of the
+    directory relative to the outermost run, with a slash at the end."""
     for name, kind in _entries(fd):
         if stat.S_ISREG(kind) and ours.fullmatch(name):
             file(name, fd)
@@ -233,7 +243,8 @@ def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[s
 
 
 def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Do the same as ``_walk`` for all runs in a directory ``sub`` or ``ranks``.
+    """Do the same as ``_walk`` for all runs in a directory ``sub`` or ``ranks``. A directory in it without
+    ``meta.json`` is no run: its path is yielded, and nothing in it is touched.
 
     Args:
       fd: a descriptor of that directory.
@@ -255,6 +266,8 @@ def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
 
 
 def _entries(fd: int) -> list[tuple[str, int]]:
+    """Return (name, ``st_mode``) of each entry of the directory ``fd``, ``meta.json`` last. Links are not
+    followed."""
     found = []
     with os.scandir(fd) as entries:
         for entry in entries:

@@ -1,8 +1,8 @@
 """Remove secrets from command lines and settings: values of options that are named like a secret
-(``--api-token``), and texts that have the form of one (``ghp_...``).
+(``--api-token``), and texts that have the form of a secret (``ghp_...``).
 
-A secret is replaced by ``<left out>``. In doubt a value is removed, because nothing is computed from these
-texts.
+A secret is replaced by ``<left out>``. In doubt a value is removed, because nothing is computed from command
+lines and settings.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _CLASSES = re.compile(r"[a-z]+|[A-Z]+|\d+|[+/]+")
 
 
 def named_like_one(name: str) -> bool:
-    """Return whether an option or a variable with the name ``name`` probably contains a secret:
-    ``--api-token``, ``PASSWORD``."""
+    """Return whether an option or a variable with the name ``name`` probably contains a secret: True for
+    ``--api-token`` and ``PASSWORD``, False for ``--pad-token`` and ``--sort-key``."""
     parts = [part.casefold() for part in _PART.findall(name)]
     if any(part in _SECRET for part in parts) or "".join(parts[-2:]) in _SECRET:
         return True
@@ -62,12 +62,15 @@ def named_like_one(name: str) -> bool:
 
 
 def _surely(name: str) -> bool:
+    """Return whether a word in ``name`` always means a secret: True for ``--db-password``, False for
+    ``--api-token``, because a token need not be secret."""
     return any(part.casefold() in _SECRET for part in _PART.findall(name))
 
 
 def value(name: str, text: str) -> str:
-    """Return ``text``, the value of the option or variable ``name``, with each secret replaced by
-    ``<left out>``."""
+    """Return ``text``, the value of the option or variable ``name``, with each secret replaced by ``<left
+    out>``. If ``name`` is named like a secret, ``text`` as a whole is replaced, except a number for a name
+    that ends in ``key`` (``--key 0``)."""
     if text and named_like_one(name):
         parts = [part.casefold() for part in _PART.findall(name)]
         harmless = parts[-1:] == ["key"] and _NUMBER.fullmatch(text)  # ``--key 0`` is a random seed
@@ -77,7 +80,7 @@ def value(name: str, text: str) -> str:
 
 def words(argv: Sequence[str]) -> list[str]:
     """Return ``argv``, the words of a command line, with each secret replaced: ``["--api-token", "abc"]`` ->
-    ``["--api-token", "<left out>"]``."""
+    ``["--api-token", "<left out>"]``. The result has as many words as ``argv``."""
     found: list[str] = []
     before = ""  # the option whose value may come next
     for word in argv:
@@ -95,8 +98,9 @@ def words(argv: Sequence[str]) -> list[str]:
 
 
 def without(text: str) -> str:
-    """Return ``text`` with ``<left out>`` in place of parts that have the form of a secret, such as
-    ``ghp_...`` or the password in a URL."""
+    """Return ``text`` with ``<left out>`` in place of parts that look like a secret: ``ghp_...``, the
+    password in a URL, the value in ``password='c'`` or ``?token=c``, and long random sequences of letters
+    and digits. Random sequences in a path or a URL stay."""
     text = _URL_PASSWORD.sub(rf"\1{MARK}", text)
     for pattern in (_QUOTED, _QUERY):
         text = pattern.sub(_of_its_name, text)
@@ -108,10 +112,13 @@ def without(text: str) -> str:
 
 
 def _of_its_letters(match: re.Match[str]) -> str:
+    """Return ``<left out>`` for a matched sequence that looks like a random key, else the sequence."""
     return MARK if _random(match[0]) else match[0]
 
 
 def _of_its_name(match: re.Match[str]) -> str:
+    """Return the matched text, ``name=value``, with ``<left out>`` in place of the value if the name is like
+    that of a secret."""
     if not match["value"] or not named_like_one(match["name"]):
         return match[0]
     at, end = match.span("value")

@@ -62,7 +62,7 @@ def here() -> Path:
 
 def runs_home(start: Path | None = None) -> Path:
     """Return the directory that contains the runs: ``.jaxscope/runs`` in the directory ``start``. If
-    ``start`` is None, it is ``$JAXSCOPE_HOME/runs`` if that variable is set, else ``.jaxscope/runs`` in the
+    ``start`` is None, return ``$JAXSCOPE_HOME/runs`` if this variable is set, else ``.jaxscope/runs`` in the
     current directory."""
     if start is None:
         home = os.environ.get("JAXSCOPE_HOME")
@@ -72,12 +72,15 @@ def runs_home(start: Path | None = None) -> Path:
 
 
 def clean_name(text: str) -> str:
-    """Return a file name made from ``text``: ``my run!`` -> ``my-run``. It has only letters and digits of any
-    script, dots, dashes and underscores. It is never empty, and has at most 60 characters and 120 bytes."""
+    """Return a file name made from ``text``: ``my run!`` -> ``my-run``. The name has only letters and digits
+    of any script, dots, dashes and underscores. It is never empty (``run``), and has at most 60 characters
+    and 120 bytes."""
     return _clean(text) or "run"
 
 
 def _clean(text: str, also: str = "") -> str:
+    """Do what ``clean_name`` does, but keep the characters in ``also``, too, and return an empty text if
+    nothing of ``text`` can be in a file name."""
     name = re.sub(rf"[^\w.{also}-]+", "-", unicodedata.normalize("NFC", text)).strip("-.")[:60]
     try:
         # File systems allow 255 bytes, and extensions are added to the name.
@@ -213,7 +216,8 @@ def fresh(name: str) -> Path:
 
 
 class RunDir:
-    """The directory of one run (one recording). Each file in it is opened only when it is read.
+    """The directory of one run (one recording), which need not exist. Each file in it is opened only when it
+    is read.
 
     Attributes:
       everything: whether texts above the usual size are read, too (``--all``).
@@ -226,8 +230,8 @@ class RunDir:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the contents of ``meta.json``. The dict is empty if the file cannot be read. Once it was
-        read, the file is not read again."""
+        """Return the contents of ``meta.json``. The dict is empty if the file cannot be read. Once the file
+        was read, it is not read again."""
         if not self._meta:
             with contextlib.suppress(OSError, ValueError, RecursionError):
                 value = json.loads(files.read(self.path / removal.META, removal.MOST_META, within=self.path))
@@ -283,8 +287,8 @@ class RunDir:
 
     @property
     def recorded(self) -> bool:
-        """Return whether a process of the program, or of the job whose run this is, recorded events.
-        Processes that did not import jax record none."""
+        """Return whether a process of the program recorded events; for the run of a job, whether a process of
+        the job did. Processes that did not import jax record none."""
         for path in self.logs():
             try:
                 with files.open_regular(path, within=self.path) as f:
@@ -295,8 +299,8 @@ class RunDir:
         return any(each.recorded for each in rank_runs(self))
 
     def put_text(self, text: str) -> tuple[str, int]:
-        """Store ``text``, a program text, in the run, unless it is there already. Return (the sha256 of the
-        text, its size in UTF-8 bytes). The methods ``text`` and ``data`` find the text by its sha256.
+        """Store ``text``, a program text, in the run, unless the run has it already. Return (the sha256 of
+        the text, its size in UTF-8 bytes). The methods ``text`` and ``data`` find the text by its sha256.
 
         Raises:
           OSError: the disk is full, or the directory cannot be written.
@@ -347,6 +351,7 @@ class RunDir:
         return data
 
     def bytes_on_disk(self) -> int:
+        """Return the size of all files in this directory and below, in bytes. Links are not followed."""
         total = 0
         for folder, _, names in os.walk(self.path):  # files that are removed meanwhile are skipped
             for name in names:
@@ -397,14 +402,15 @@ def _is_run(path: Path, within: Path | None = None) -> bool:
 
 def sub_run(run: RunDir, label: str | int) -> Path:
     """Return the path for a new sub-run of ``run``: a further recording of the same program, with other
-    devices or settings. Its name is ``label`` as a file name, with ``~2``, ``~3``, ... if that is taken. The
-    directory is not created."""
+    devices or settings. Its name is ``label`` as a file name, with ``~2``, ``~3``, ... if this name is taken.
+    The directory is not created."""
     stem = _clean(str(label), "=@,+") or "run"
     home = run.path / SUBS
     return next(p for p in (home / (stem + more) for more in _endings()) if not p.exists())
 
 
 def _endings() -> Iterator[str]:
+    """Yield an empty text, ``~2``, ``~3``, ..."""
     yield ""
     for n in itertools.count(2):
         yield f"~{n}"
@@ -420,11 +426,12 @@ def sub_runs(run: RunDir) -> list[RunDir]:
 
 def rank_runs(run: RunDir) -> list[RunDir]:
     """Return the recordings of the processes (ranks) inside ``run``, the run of a job, in order of their
-    names. Empty if there are none. Those of an earlier job in the same directory are left out."""
+    names. Empty if there are none. Recordings of an earlier job in the same directory are left out."""
     return list(_rank_runs(run))
 
 
 def _rank_runs(run: RunDir) -> Iterator[RunDir]:
+    """Yield what ``rank_runs`` returns, reading each directory only when it is needed."""
     job = None
     for place in _inside(run, RANKS):
         job = run.meta.get("job") if job is None else job
@@ -451,8 +458,8 @@ def parent_of(run: RunDir) -> RunDir | None:
 
 
 def texts_of(run: RunDir) -> Path:
-    """Return the run directory in whose ``blobs`` the program texts of ``run`` are stored: for the recording
-    of one process of a job, the run of the job; otherwise the directory of ``run`` itself."""
+    """Return the run directory whose ``blobs`` contain the program texts of ``run``: for the recording of one
+    process of a job, that of the run of the job; otherwise the directory of ``run`` itself."""
     parent = parent_of(run) if run.path.parent.name == RANKS else None
     return run.path if parent is None else parent.path
 
@@ -462,7 +469,7 @@ def one_process(run: RunDir, rank: int | None = None) -> RunDir:
     in the job.
 
     If ``rank`` is None, return the first recording that has events, or the first of all if none has. If
-    ``run`` is itself the recording of one process, return ``run`` then.
+    no processes are recorded inside ``run``, because it is the recording of one process, return ``run``.
 
     Raises:
       RunNotFound: there is no such rank.
@@ -484,9 +491,9 @@ def one_process(run: RunDir, rank: int | None = None) -> RunDir:
 
 
 def address(run: RunDir) -> str:
-    """Return a text by which a command finds ``run``: the name of its directory, its path, or ``RUN/NAME`` if
-    it is inside another run. For the process of a job that ``one_process`` selects, it is the address of the
-    job."""
+    """Return a text by which a command finds ``run``: the name of its directory if that is in
+    ``runs_home()``, else its path, or ``RUN/NAME`` for a run inside another run. For the process of a job
+    that ``one_process`` selects by default, return the address of the run of the job."""
     parent = parent_of(run)
     if parent is not None and run.path.parent.name == RANKS and one_process(parent).path == run.path:
         return address(parent)
@@ -507,15 +514,15 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
 
 
 def find(run_name: str | None = None) -> RunDir:
-    """Return the run that a user means by ``run_name``: a directory, a name, the beginning of a directory's
-    name, or ``latest``.
+    """Return the run that a user means by ``run_name``: a directory, the name of a run in ``runs_home()``,
+    the beginning of its directory's name, or ``latest``.
 
     ``latest`` (or None) means the newest run that recorded anything, or the newest of all if none did. Of
     several runs with the same name, the newest is returned. ``RUN/NAME`` is a run inside another run:
     ``latest/MESH=4x4``. A run in a store (``s3://...``) is downloaded.
 
     Raises:
-      RunNotFound: there is no such run (the hint has similar names), or several names begin with
+      RunNotFound: there is no such run (the error's hint has similar names), or several names begin with
         ``run_name``.
       JaxscopeError: the store cannot be read.
     """
@@ -614,14 +621,15 @@ def _within(run_name: str) -> RunDir | None:
 
 
 def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
-    """Return the name by which a user selects ``run``, a run inside another: its ``--vary`` settings
-    (``MESH=4x4``) if they are printable and no other run in ``every`` has them, else the directory's name."""
+    """Return the name by which a user selects ``run``, one of the runs ``every`` (a run and the runs inside
+    it): its ``--vary`` settings (``MESH=4x4``) if they are printable and no other run in ``every`` has them,
+    else the directory's name."""
     label = label_of(run)
     alone = parent_of(run) is None or sum(label_of(r) == label for r in every) == 1
     return label if label.isprintable() and label and alone else run.path.name
 
 
 def label_of(run: RunDir) -> str:
-    """Return the environment variables and flags that ``--vary`` set for this run, as text: ``MESH=4x4
-    --remat=full``. The text is empty if there are none."""
+    """Return the environment variables and flags that ``--vary`` set for ``run``, as text: ``MESH=4x4
+    --remat=full``. The text is empty if ``--vary`` set none."""
     return " ".join(f"{name}={value}" for name, value in run.settings)

@@ -36,7 +36,7 @@ class Filter(Protocol):
 
     def event(self, event: Any) -> Any:
         """Return ``event`` with changes, as plain data (dicts, lists, strings). ``event`` is an Event, or the
-        result of an earlier filter."""
+        result of the filter before this one."""
 
     def text(self, text: str) -> str: ...
 
@@ -73,11 +73,14 @@ class Writer:
         self._reset(forked=False)
 
     def forked(self) -> None:
-        """Write to another log from now on. This is called in a forked child."""
+        """Write to a new log from now on. A forked child calls this method, so that it does not write to its
+        parent's log."""
         self._let_go()  # this copy of the descriptor would keep the parent's lock when the parent has ended
         self._reset(forked=True)
 
     def _reset(self, *, forked: bool) -> None:
+        """Start a new log: the next ``emit`` creates it. In a forked child, ``stopped`` stays as it was in
+        the parent."""
         # A thread of the parent may have held the lock at the fork: the child gets a new one.
         self._lock = threading.RLock()
         self._fd: int | None = None  # stays open when the recording stops: the lock is on it
@@ -100,15 +103,16 @@ class Writer:
 
     def open(self) -> None:
         """Create the log file and write its first event, without waiting for the first ``emit``. So a
-        recording in which nothing happens has a log, too. Do nothing if the log exists or the recording has
-        stopped."""
+        recording in which nothing happens has a log, too. If the log cannot be written, the recording stops;
+        no exception is raised. Do nothing if the log exists or the recording has stopped."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
 
     def emit(self, event: E) -> None:
-        """Append ``event`` to the log, with its sequence number, time, process and thread. If this fails, the
-        recording stops; no exception is raised."""
+        """Append ``event`` to the log, with its sequence number, time, process and thread, after the first
+        event if the log is new. If the log cannot be written, the recording stops; no exception is raised. Do
+        nothing if the recording has stopped."""
         if self.before is not None:
             self.before()
         with self._lock:
@@ -118,8 +122,9 @@ class Writer:
                 self._append(event)
 
     def put_text(self, text: str) -> tuple[str, int] | None:
-        """Store a program text in the run directory. Return (the sha256 of the stored text, its size in UTF-8
-        bytes). Return None if the recording has stopped, or stops because the text cannot be written."""
+        """Store ``text``, a program text, in the run directory, after the ``filters`` have changed it. Return
+        (sha256 of the stored text, its size in UTF-8 bytes). Return None if the recording has stopped, or
+        stops because the text cannot be written."""
         if self.stopped is not None:
             return None
         try:
@@ -135,9 +140,9 @@ class Writer:
         return blob, size
 
     def cell(self) -> tuple[int, memoryview, int] | None:
-        """Reserve a cell, a place for one counter, in the file of counters (log.counts). Return (its index in
-        the file, the mapped page that contains it, its index in the page). None if the recording has stopped,
-        or if there is no such place."""
+        """Reserve a cell, a place for one counter, in the file of counters (log.counts). Return (index of the
+        cell in the file, mapped page that contains the cell, index of the cell in the page). Return None if
+        the recording has stopped, or if the file has no room or cannot be mapped."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
@@ -152,7 +157,7 @@ class Writer:
 
     def steps_in(self, cell: int, *, marks: bool) -> None:
         """Record which cell (a place for one number) in the file of counters (log.counts) has the training
-        steps of this process, so that other processes can read them.
+        steps of this process, so that other processes can read them. Do nothing if no cell was reserved.
 
         Args:
           cell: the index of the cell.
@@ -164,6 +169,8 @@ class Writer:
             page[index] = cell * 2 + marks
 
     def close(self) -> None:
+        """Close the log file, which releases its lock. Nothing is written afterwards. Unless the recording
+        has stopped, remove the file that has room for RecordingStopped."""
         with self._lock:
             if self.stopped is None:
                 self.stopped = "closed"
@@ -181,6 +188,8 @@ class Writer:
                 os.close(fd)
 
     def _open(self) -> None:
+        """Create and lock the log file, prepare the file of counters and that for RecordingStopped, and write
+        the first event. If the log cannot be created, stop the recording."""
         path = self.run.events / f"{self._pid}-{os.urandom(4).hex()}.jsonl"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
@@ -201,6 +210,8 @@ class Writer:
         self._append(first)
 
     def _append(self, event: Event) -> None:
+        """Write ``event`` to the open log. Stop the recording if this fails or the log has become too
+        large."""
         if self._fd is None:
             return
         try:
@@ -213,6 +224,8 @@ class Writer:
             self._limit("events", MAX_LOG_BYTES)
 
     def _line(self, event: Event) -> bytes:
+        """Return ``event`` as a line of the log (JSON), after the fields of ``Event`` are set and the
+        ``filters`` have changed it. A time that ``event`` already has is kept."""
         stamped = msgspec.structs.replace(
             event,
             seq=self._seq,
@@ -248,14 +261,17 @@ class Writer:
         self._bytes += len(line)
 
     def _limit(self, kind: str, limit: int) -> None:
+        """Stop the recording, because the ``kind`` of data (events or texts) has more than ``limit``
+        bytes."""
         self._ended_early(f"{kind} of this process exceeded {limit >> 20} MiB")
 
     def _stop(self, e: OSError) -> None:
+        """Stop the recording, because the error ``e`` prevented writing."""
         self._ended_early(e.strerror or str(e), f"{self.run.path}: ")
 
     def _ended_early(self, reason: str, where: str = "") -> None:
-        """Stop the recording because of ``reason``. Write it to stderr, after the text ``where``, and if
-        possible to the log (``RecordingStopped``)."""
+        """Stop the recording because of ``reason``. Write the reason to stderr, after the text ``where``, and
+        if possible to the log (``RecordingStopped``), or else to the file created for it."""
         self.stopped = where + reason
         try:
             line = self._line(RecordingStopped(reason=reason))

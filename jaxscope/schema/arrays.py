@@ -21,11 +21,11 @@ class Holder(msgspec.Struct, frozen=True, omit_defaults=True):
       kind: container (a list, tuple, set or deque), dict, object, closure (a variable of a closure), frame (a
         local variable of a function that runs), trace (what JAX keeps of a trace, in its caches) or unseen
         (Python sees no object that refers to the arrays: they are kept by a cache or an object in C++).
-      name: the class name of a container, dict or object; of a frame the function; of a trace the class of
-        JAX. None: there is none.
+      name: the name of the class of a container, dict or object, of the function of a frame, or of JAX's
+        class that has a trace. None: there is no name.
       key: the key under which a dict has the arrays, as Python writes it (``'x'``, ``3``); None: unknown, or
         neither text nor an integer.
-      count: the number of items of a container; None: no container.
+      count: the number of items of a container; None: the object is no container.
     """
 
     kind: str = ""
@@ -51,7 +51,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       committed: whether the arrays are committed to their devices; None: they differ, or unknown.
       layout: the order of the axes in memory; None: they differ, or unknown.
       origin: the user's line that created the arrays; None: unknown, or several lines.
-      held: in logs of older versions, ``holder`` in words: ``a list of 40``. None: unknown.
+      held: in logs of older versions, ``holder`` in words: ``a list of 40``; else None.
       shared: number of these arrays that use the memory of another array in the snapshot: they are shards of
         it, or have the same buffer. Their bytes are contained in ``bytes`` and ``device_bytes``.
       holder: the object that refers to most of the arrays; None: unknown. jaxscope searches for it if the

@@ -25,11 +25,11 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
     """The abstract value of an array argument.
 
     Attributes:
-      shape: the shape; None: unknown, or several arrays with perhaps different shapes changed in this way.
+      shape: the shape; None: unknown, or the cause is about several arrays, perhaps of different shapes.
       dtype: the dtype; None: unknown.
       weak_type: whether the value is weakly typed; None: unknown, or the cause is not about it.
       type: the Python type that was passed: ``jax.Array``, ``numpy.ndarray``, ``float``; None: unknown, or
-        several arrays.
+        the cause is about several arrays.
     """
 
     shape: tuple[int | str, ...] | None
@@ -39,8 +39,9 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
 
 
 class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
-    """The sizes of the axes that changed. Several array arguments changed in this way. ``sizes`` has (index
-    of the axis, its size)."""
+    """The sizes of the axes that changed, if the shapes of several array arguments changed in the same way.
+    ``sizes`` has (index of the axis, size of the axis): ``((0, 8),)`` before a change from ``[8,128]`` to
+    ``[4,128]``. Axes that stayed the same are left out."""
 
     sizes: tuple[tuple[int, int | str], ...]
 
@@ -69,8 +70,8 @@ class Commitment(_Value, tag="commitment", frozen=True, gc=False):
     """Whether an array argument is committed to its devices.
 
     Attributes:
-      committed: whether it is committed; None: unknown.
-      where: the array's sharding as text; None: unknown, or several arrays changed in this way.
+      committed: whether the array is committed; None: unknown.
+      where: the array's sharding as text; None: unknown, or the cause is about several arrays.
     """
 
     committed: bool | None
@@ -100,8 +101,9 @@ class StaticValue(_Value, tag="static", frozen=True, gc=False):
 
     Attributes:
       repr: the value as text, shortened.
-      type: the name of its class.
-      serial: a number that identifies the object within its process; None: unknown, or a number or string.
+      type: the name of the value's class.
+      serial: a number that identifies the object within its process; None: unknown, or the value is a plain
+        one, such as a number or string.
     """
 
     repr: str
@@ -116,8 +118,8 @@ class Container(_Value, tag="container", frozen=True, gc=False):
 
 
 class Leaves(_Value, tag="leaves", frozen=True, gc=False):
-    """The number of leaves (arrays) that only one of the two compared calls has, below a path of the
-    arguments. The later call therefore missed JAX's caches."""
+    """The number of leaves (arrays) below a path of the arguments that only one of the two compared calls
+    has: the earlier call if ``Cause.before`` has this object, the later call if ``Cause.after`` has it."""
 
     count: int
 
@@ -281,7 +283,8 @@ class Compared(_Detail, tag="compared", frozen=True, gc=False):
 
     Attributes:
       arrays, statics: number of arrays and of static values in the key.
-      missing: names of the parts of the key that could not be recorded.
+      missing: names of the parts of the key that could not be recorded; always empty if the call missed the
+        fast path only.
     """
 
     arrays: int
@@ -290,14 +293,14 @@ class Compared(_Detail, tag="compared", frozen=True, gc=False):
 
 
 class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
-    """The cause is unknown: the cache key was not recorded. Or the cause is a setting of JAX, but the event
-    with the settings is lost, so that it is unknown which one changed."""
+    """The cause is unknown: the cache key was not recorded. Or the cause is a change of a setting of JAX, but
+    the event with the settings is lost, so that it is unknown which setting changed."""
 
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
-    """The cause is unknown, because the call is the first recorded one of its function, which may have been
-    compiled before. ``since`` is the beginning of the recording in words, for a message: ``this block`` (a
-    ``with`` block)."""
+    """The cause is unknown, because the call is the first recorded call of its function. The function may
+    have been compiled before the recording began. ``since`` says in words, for a message, where the
+    recording began: ``this block`` (a ``with`` block)."""
 
     since: str
 

@@ -46,7 +46,7 @@ class StepTimed(Event, frozen=True, tag="StepTimed"):
 
     Attributes:
       step: number of the step that ended. If calls of a function count as steps, each call ends the step
-        before it. The first call ends step 0, the time before it.
+        before it. Step 0 is the time before the first call.
       marked: True if calls of ``jaxscope.step()`` end the steps; False if calls of a function count as steps.
       clock_ns: the time by ``time.perf_counter_ns``. Only differences of two such times have a meaning.
     """

@@ -10,7 +10,8 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True, tag_field="kind
 
     Attributes:
       seq: number of the event in the log of its process, from 0.
-      t_ns: when the event was written, in nanoseconds since the epoch (wall clock).
+      t_ns: when the event was written, in nanoseconds since the epoch (wall clock). For CompilerWarned: when
+        XLA printed the warning.
       pid, thread: the process and the thread that wrote the event; ``thread`` is the result of
         ``threading.get_ident()``.
       process_index: ``jax.process_index()`` of the process; None: unknown, as before JAX's backend is

@@ -126,7 +126,7 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):
     """The settings of JAX that are part of its cache keys (precision, x64, mesh, ...) have values that no
-    earlier event has.
+    earlier ContextSeen event of the process has.
 
     Attributes:
       context: an id of these values. The keys of later calls refer to it (``Key.context``).
@@ -138,15 +138,15 @@ class ContextSeen(Event, frozen=True, tag="ContextSeen"):
 
 
 class Missed(Event, frozen=True, tag="Missed"):
-    """A call that missed JAX's C++ fast path (so that Python code of JAX ran), or that requested a trace
-    ahead of time.
+    """A call that missed JAX's C++ fast path, so that Python code of JAX ran. Or a trace, a lowering or a
+    compilation that the program requested ahead of time.
 
     Attributes:
       call: number of the call in its process. The events of its trace, lowering and compilation have the same
         number.
       function: id of the function.
-      entry: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad,
-        vmap, ...) or nested (inside another trace).
+      entry: call (an ordinary call), aot (ahead of time: ``.trace``, ``.lower``, ``.eval_shape``), transform
+        (under grad, vmap, ...) or nested (inside another trace).
       site: the user's line that made the call, or if there is none, a line of an installed package; None:
         unknown.
       stack: the user's frames that led to ``site``, innermost first, at most 11; frames of installed packages
@@ -206,17 +206,21 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
 
 
 class Traced(Event, frozen=True, tag="Traced"):
-    """The Python body of a function was traced. A nested trace (inside another trace) that raised an
-    exception has no such event, unless the log has a Degraded event for ``nested_end``.
+    """The Python body of a function was traced. If the trace raised an exception, the log has PhaseFailed
+    instead.
+
+    JAX does not announce the end of a trace inside another trace, or under grad or vmap. Of such a trace
+    only ``call`` is known: ``out``, ``captured`` and ``effects`` are then empty, not None. If the log has a
+    Degraded event for ``nested_end``, such a trace has this event even if it raised an exception.
 
     Attributes:
       call: number of the call in its process; all events about one call have the same number.
       seconds: seconds of tracing; None: unknown, as for a trace inside another trace.
       out_tree: the tree definition of the result, as text.
       out: the leaves of the result; None: unknown.
-      captured: arrays from outside the function that became constants, the largest first, at most 200;
-        None: unknown.
-      equations: number of equations of the jaxpr; None: unknown.
+      captured: arrays from outside the function that became constants of the trace, the largest first, at
+        most 200; None: unknown.
+      equations: number of equations of the jaxpr, without those of inner jaxprs; None: unknown.
       effects: names of the jaxpr's effects; None: unknown.
       draws: paths of arguments that are random keys, from which the function draws random numbers without
         combining the key with another argument; None: unknown.
@@ -264,7 +268,7 @@ class Lowered(Event, frozen=True, tag="Lowered"):
       program: id of the program: a hash of the StableHLO text (without source locations), the compile
         options, the platforms and the number of devices. None: unknown, or texts are not read (``ir`` of
         RunStarted is none).
-      module: name of the MLIR module: ``jit_train_step``.
+      module: name of the MLIR module: ``jit_train_step``; None: unknown.
       donated: paths of the donated arguments; None: unknown.
       num_partitions: number of devices that the program runs on; None: unknown.
       platforms: the platforms for which the program is lowered: ``["tpu"]``.
@@ -293,7 +297,7 @@ class Compiled(Event, frozen=True, tag="Compiled"):
       call: number of the call in its process; all events about one call have the same number.
       seconds: seconds of compilation, or of loading.
       program: id of the program, as in the Lowered event of the call; None: unknown.
-      module: name of the HLO module: ``jit_train_step``.
+      module: name of the HLO module: ``jit_train_step``; None: unknown.
       persistent_cache: hit, miss or off; None: unknown.
       persistent_cache_reason: why the cache is off, or why the program was not stored; None: unknown, or
         there is no special reason.
@@ -330,8 +334,9 @@ class Compiled(Event, frozen=True, tag="Compiled"):
 
 
 class MemoryRead(Event, frozen=True, tag="MemoryRead"):
-    """The memory that a compiled program needs, if it was not known yet when the Compiled event was written.
-    ``call`` is the number of the call that compiled the program, as in that event."""
+    """The memory that a compiled program needs. This event is written if the memory was not known yet when
+    the Compiled event was written. Both events have the same ``call``, the number of the call that compiled
+    the program."""
 
     call: int = 0
     memory: Memory | None = None
@@ -381,8 +386,8 @@ class Watched(Event, frozen=True, tag="Watched"):
 
 
 class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
-    """Which array arguments of a call were still alive some time after it. Reports use this to find arguments
-    that could be donated.
+    """Which array arguments of a call were still alive some time after the call. Reports use this event to
+    find arguments that could be donated.
 
     Attributes:
       call: number of the call in its process; all events about one call have the same number.
@@ -416,15 +421,16 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
       step: the step that ended last, 0 if none has; None: steps are not counted.
       count: number of live arrays in ``groups``.
       shardings: the shardings to which the groups refer.
-      groups: the arrays, grouped by path, shape, dtype and sharding.
+      groups: the arrays, grouped by path and properties (shape, dtype, sharding, ...), the largest group
+        first. If there are too many groups, the smallest are merged.
       addressable: ids of the devices of this process, as ranges: ``"0-3,8"``.
       memory: the figures of the allocator of each device that reports them.
       host_limit: bytes of host memory that this process may use, if JAX's CPU backend is initialized; None:
-        it is not, or there is no known limit.
+        the backend is not initialized, or there is no known limit.
       cut: whether the search for variables that lead to the arrays stopped at a limit.
       cost_seconds: CPU time that the snapshot took, in seconds.
       error: the error message, if memory ran out; else None.
-      site: the user's line at which memory ran out; None: it did not, or the line is unknown.
+      site: the user's line at which memory ran out; None: memory did not run out, or the line is unknown.
       parts: number of further live arrays, in no group: shards that JAX keeps, which use the memory of arrays
         in the groups, and to which no variable leads.
       overlap: device id -> bytes that are counted in two groups, because an array shares the memory of
@@ -470,9 +476,11 @@ class Died(Event, frozen=True, tag="Died"):
 
     Attributes:
       error: the name of the exception's class.
+      message: the text of the exception, shortened; empty if it cannot be read.
       stack: the user's frames, innermost first, at most 12; if there are none, frames of installed packages.
       library: the package whose code raised the exception. If JAX or Python's standard library raised it, the
-        package that called these. None: this was the user's code, or it is unknown.
+        package that called JAX or the standard library. None: the user's code raised it or called them, or
+        this is unknown.
     """
 
     error: str = ""
@@ -525,12 +533,12 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
         g`` follows if ``reader`` is g.
       how: rebound (the name refers to another object), or in place (the contents of a NumPy array changed).
       before, after: the value at the trace and now, as text, shortened. The texts may be equal, although the
-        values differ. In logs of older versions, ``another`` then precedes the second.
+        values differ. In logs of older versions, ``another`` then precedes the text in ``after``.
       read: the line that reads the value.
       site: the user's line at which jaxscope noticed the change: a call that used the old value if ``seen``
         is call, or the end of a step. None at exit.
       seen: when jaxscope noticed the change: call, step or exit.
-      step: the step at that time; None: steps are not counted.
+      step: the training step at that time; None: steps are not counted.
       calls: number of calls of the function so far; None: unknown.
       certain: True if the function certainly used the value: each execution of the function reaches the line
         that reads it, or the array is a constant of the trace.
@@ -604,8 +612,8 @@ class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
 
     Attributes:
       blocked: whether the thread waits; False: it runs.
-      since_ns: in nanoseconds since the epoch: when the thread began to wait, or was seen to run again; if it
-        runs without other events, when the last event was seen.
+      since_ns: a time in nanoseconds since the epoch. If the thread waits: when the wait began. If it runs
+        again: when this was seen. If it runs without other events: when the last event was seen.
       stack: the user's frames, innermost first; empty if the thread has just begun to run again.
     """
 
@@ -621,7 +629,7 @@ class RankGroup(msgspec.Struct, frozen=True):
     Attributes:
       ranks: the numbers of these ranks.
       program: id of the program, or if it has callbacks or no known id, a checksum of its module's name.
-        None: these ranks have not compiled so many programs yet. Empty: unknown.
+        None: these ranks have not compiled a program at this position yet. Empty: unknown.
       function: id of the function that was compiled, perhaps shortened; None, empty: as for ``program``.
     """
 
@@ -649,11 +657,12 @@ class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
 
 
 class SourceSeen(Event, frozen=True, tag="SourceSeen"):
-    """A source file of the user. Each process writes the event once for each file.
+    """A source file, or a cell of a notebook, with a line that other events of the process refer to. Each
+    process writes the event once for each file.
 
     Attributes:
       file: name of the file, or of the notebook cell.
-      sha256: checksum of its content, in hexadecimal.
+      sha256: checksum of the file's content, in hexadecimal.
       text: the source of a notebook cell; None: the source is in a file, or was left out by ``--redact``.
     """
 
@@ -663,20 +672,22 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """An event of a kind that this version of jaxscope does not know, or with fields that it cannot read.
-    ``raw`` is the decoded JSON object; for a very long line in the log, it has at most the time and the
-    process id."""
+    """An event whose kind this version of jaxscope does not know, or whose fields it cannot read. ``raw`` is
+    the decoded JSON object. For a very long line in the log, ``raw`` has at most the time and the process
+    id."""
 
     kind: str
     raw: dict[str, Any]
 
     @property
     def t_ns(self) -> int:
+        """Return when the event was written, in nanoseconds since the epoch; 0 if unknown."""
         t = self.raw.get("t_ns", 0)
         return t if isinstance(t, int) else 0
 
     @property
     def pid(self) -> int:
+        """Return the id of the process that wrote the event; 0 if unknown."""
         p = self.raw.get("pid", 0)
         return p if isinstance(p, int) else 0
 

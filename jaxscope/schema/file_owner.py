@@ -45,7 +45,7 @@ TYPED = re.compile(r"<(stdin|string|console|input|ipython|timed|magic|cell|docte
 GENERATED = (
     "__create_fn__."  # prefix of the qualified names of methods that dataclasses generate, in file <string>
 )
-# Packages inside a library that a user's directory with the library's name does not have
+# Names of packages inside a library. A user's own directory with the library's name has no such package.
 _PRIVATE = ("_src",)
 _PARTS = dict.fromkeys(JAX_ROOTS, ("experimental",)) | {"flax": ("core", "linen", "nnx")}
 # Modules and packages of jaxscope by which a clone of its sources is recognized
@@ -53,8 +53,8 @@ OWN_ROOMS = frozenset({"api.py", "recording.py", "__main__.py", "launch", "cli",
 
 
 def standings(wrapper_libraries: Iterable[str] = ()) -> Callable[[str], Standing]:
-    """Return a function that takes a file name and returns the file's owner: USER, INSTALLED or LIBRARY. It
-    has a cache. ``wrapper_libraries`` are names of further packages that count as libraries."""
+    """Return a function that takes a file name and returns the file's owner: USER, INSTALLED or LIBRARY. The
+    function has a cache. ``wrapper_libraries`` are names of further packages that count as libraries."""
     known = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT} | frozenset(wrapper_libraries)
 
     @functools.lru_cache(maxsize=4096)
@@ -78,7 +78,7 @@ def standings(wrapper_libraries: Iterable[str] = ()) -> Callable[[str], Standing
 def _in_a_clone(parts: list[str], libraries: frozenset[str]) -> bool:
     """Return whether a file outside site-packages belongs to one of ``libraries``: True for
     ``flax/flax/nnx/module.py``, ``src/flax/...`` and ``flax/linen/...``, False for ``flax/train.py``.
-    ``parts`` are those of its path."""
+    ``parts`` are the parts of the file's path. True for jaxscope's own sources, too."""
     # A clone of the library's sources, or pip install --target. flax/train.py may be a user's file.
     for above, part in itertools.pairwise(parts[:-1]):
         if part in libraries and above in (part, "src"):

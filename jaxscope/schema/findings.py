@@ -122,7 +122,7 @@ class Finding(msgspec.Struct, frozen=True):
         have the finding.
       subject: a value that differs between findings of the same rule and function; None: path, line and the
         template of the title do.
-      at_most: whether the fix may save less than ``seconds``.
+      at_most: whether ``seconds`` is only an upper limit: the fix may save less.
       timed: whether the finding is reported because of measured seconds. Another run of the same program may
         then not have it.
     """
@@ -168,14 +168,15 @@ def fix_of(f: Finding) -> Fix | None:
 
 def slug_of(f: Finding) -> str | None:
     """Return the name of the message template for the fix of finding ``f``: ``fix-read-less``. None if there
-    is no fix, or if it is plain text."""
+    is no fix, or if the fix is plain text."""
     fix = fix_of(f)
     return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
-    """Return ``fix`` with a longer text: the message template ``slug``, whose field ``fix`` is the old text.
-    ``more`` are the values of its other fields. Return None if ``fix`` is None."""
+    """Return a copy of ``fix`` with a longer text, the message template ``slug``. The template contains the
+    old text in its field ``fix``; ``more`` are the values of its other fields. A fix that is only a text
+    becomes a Fix of kind ADVICE. Return None if ``fix`` is None."""
     if fix is None:
         return None
     known = fix if isinstance(fix, Fix) else Fix(fix)

@@ -1,8 +1,8 @@
 """Write and read the ids of functions in a recording: ``step@train.py:12 | jax.vmap``.
 
-An id is text, so that a person who reads a log or a JSON report sees which function it is. The event
-``FunctionSeen`` has its parts as data. Only a reader without this event, such as one that has the id of a
-function of another process, needs ``read``.
+An id is text, so that a person who reads a log or a JSON report sees which function is meant. The event
+``FunctionSeen`` has the parts of the id as data. Only a reader without this event, such as one that has the
+id of a function of another process, needs ``read``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PARTS = re.compile(r"([^@]*)@(.*?):(\d{1,9})(?::\d+|#\w+)?", re.DOTALL)
 
 
 class FunctionId(NamedTuple):
-    """What the id of a function contains.
+    """The parts of the id of a function.
 
     Attributes:
       qualname: the qualified name of the function: ``Trainer.step``.
@@ -47,8 +47,8 @@ def written(
       line: its first line and what distinguishes it from other functions of this line: ``12``, ``"12:8"`` for
         a lambda at column 8, ``"1#1f0c9a"`` with a hash of the code; None: unknown.
       wrappers: the names of the wrappers around the function: ``["jax.vmap"]``.
-      captured: a text that describes the functions that it captures. Unless it is empty, its hash is appended
-        to the id.
+      captured: a text that describes the functions that the function captures (reads from its closure, a
+        partial, ...). Unless the text is empty, its hash is appended to the id.
     """
     around = "".join(f"{_BETWEEN}{w}" for w in wrappers)
     digest = f"{_CAPTURES}{hashlib.sha256(captured.encode()).hexdigest()[:8]}" if captured else ""
@@ -56,7 +56,8 @@ def written(
 
 
 def read(id: str) -> FunctionId:
-    """Return the parts of the id of a function. The id may be shortened at its end."""
+    """Return the parts of the id of a function: ``step@train.py:12 | jax.vmap`` gives ``FunctionId("step",
+    "train.py", 12)``. If the id is shortened and its line is lost, file and line are None."""
     found = _PARTS.fullmatch(id.partition(_BETWEEN)[0])
     if found is None:
         return FunctionId(id.partition("@")[0], None, None)

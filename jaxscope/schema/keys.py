@@ -30,7 +30,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 def same_line(a: Frame | None, b: Frame | None) -> bool:
-    """Return whether ``a`` and ``b`` are the same line of the same file; False if one of them is unknown."""
+    """Return whether ``a`` and ``b`` are the same line of the same file. False if one of them is None."""
     return a is not None and b is not None and a.place == b.place
 
 
@@ -83,8 +83,8 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
       type: the class name: ``jax.Array``, ``numpy.ndarray``, ``float``.
       shape: the shape; None: unknown. A symbolic dimension is text.
       dtype: the dtype as text; None: unknown.
-      weak_type: whether the value is weakly typed: an operation uses the dtype of its other operand; None:
-        unknown.
+      weak_type: whether the value is weakly typed (an operation uses the dtype of its other operand, as for a
+        Python number); None: unknown.
       sharding: an index into the list of shardings of the cache key (``Key.shardings``); None: the value has
         no sharding.
       committed: whether the array is committed to its devices; None: unknown, or the value is not a
@@ -111,17 +111,18 @@ class Static(msgspec.Struct, frozen=True, gc=False):
     Attributes:
       path: the path in the call: ``config``, ``model.activation``.
       repr: the value as text, shortened.
-      type: the name of its class.
+      type: the name of the value's class.
       compares: how the value is compared: ``"value"``; ``"identity"`` (a function, a bound method, or an
         object whose class defines no ``__eq__``); ``"parts"`` (it contains an object that is compared by
         identity). None: unknown.
       serial: a number that identifies the object in its process; for a container or bound method, the number
-        of its newest part that is compared by identity. None: unknown, or a number or string.
+        of its newest part that is compared by identity. None: unknown, or the value is a plain one, such as a
+        number or string.
       hash: the result of ``hash(value)``; None: unknown.
       unstable_hash: whether the value, or a part of it, is equal to the value in the call before, but has
         another hash.
-      defined: the first line of the value, if it is a Python function. None: it is none, it was redacted, or
-        the log is of an older version.
+      defined: the first line of the value, if it is a Python function. None: the value is no Python function
+        or was redacted, or the log is of an older version.
     """
 
     path: str
@@ -170,8 +171,8 @@ class DifferingResult(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
       path: the path in the result of the jitted function: ``[0]['w']``; None: the jitted function does not
-        return this result unchanged.
-      aval: shape and dtype of the whole result, over all devices: ``float32[3]``.
+        return this result of the shard_map unchanged.
+      aval: shape and dtype of the whole result of the shard_map, over all devices: ``float32[3]``.
       axes: names of the mesh axes along which the result is declared equal but differs.
     """
 
@@ -188,7 +189,7 @@ class OutLeaf(msgspec.Struct, frozen=True, gc=False):
       shape, dtype, weak_type: the abstract value; None: unknown.
       memory_kind: the memory kind of the result; None: the trace names none.
       sharding: the PartitionSpec in the type of the result, as text; None: the type has no mesh. JAX decides
-        it while tracing only if the axes of the mesh are of type Explicit.
+        the sharding while tracing only if the axes of the mesh are of type Explicit.
     """
 
     path: str
@@ -250,8 +251,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def parts(self) -> dict[str, int]:
-        """Return the bytes of the arguments, results and temporaries: ``{"arguments": 4096, "results":
-        1024}``. Unknown ones are left out."""
+        """Return the bytes of the arguments, results and temporaries, by name: ``{"arguments": 4096,
+        "results": 1024}``. A part whose size is unknown is left out."""
         parts = {
             "arguments": self.argument_bytes,
             "results": self.output_bytes,

@@ -16,8 +16,8 @@ DECORATOR_ROOTS = frozenset({"jaxtyping", "beartype", "typeguard", "chex"})
 COMPUTING_ROOTS = frozenset(
     {"numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "optax", "numpy", "scipy"}
 )
-# All these packages; the option wrapper-libraries in [tool.jaxscope] adds more. Jitted functions of such a
-# package are not the user's functions.
+# The packages above, and others between JAX and the user. The option wrapper-libraries in [tool.jaxscope]
+# adds more. Jitted functions of such a package are not the user's functions.
 WRAPPER_ROOTS = frozenset(
     {
         *DECORATOR_ROOTS,
@@ -41,9 +41,9 @@ OF_FUNCTIONS = frozenset(
 
 
 def transformation(wrapper: str) -> str:
-    """Return the name of the transformation that returned a function with the name ``wrapper``. Only names of
-    Haiku change, because its transformations return two functions: ``haiku.transform.init`` ->
-    ``haiku.transform``."""
+    """Return the name of the transformation (such as ``jax.grad``) that returned the function ``wrapper``.
+    Only names of Haiku change, because a transformation of Haiku returns two functions:
+    ``haiku.transform.init`` -> ``haiku.transform``."""
     return wrapper.removesuffix(".init").removesuffix(".apply") if wrapper.startswith("haiku.") else wrapper
 
 

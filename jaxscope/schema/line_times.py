@@ -49,17 +49,17 @@ class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class LineTimes(Event, frozen=True, tag="LineTimes"):
     """The lines at which the main thread spent its time since the recording began. Each event replaces the
-    earlier ones of its process.
+    earlier LineTimes events of its process.
 
     Attributes:
       seconds: the wall time that was sampled since JAX had a backend. The sum over ``lines`` is smaller if no
         line of the user was on the stack at times, or if there were too many lines.
-      lines: an entry for each stack and each activity of the thread there, the longest first.
+      lines: an entry for each stack and each activity of the thread at this stack, the longest first.
       debugging: the settings of JAX for debugging that were on when the event was written, such as
         ``jax_debug_nans``.
       setup_seconds: the wall time that was sampled before JAX had a backend, from the end of ``import jax``
         on. 0: nothing was sampled then, for example because the program forked.
-      setup: like ``lines``, for this time.
+      setup: like ``lines``, for the time before JAX had a backend.
     """
 
     seconds: float = 0.0

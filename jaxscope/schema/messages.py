@@ -26,7 +26,8 @@ class Seconds(msgspec.Struct, frozen=True, gc=False):
 
 
 class Percent(msgspec.Struct, frozen=True, gc=False):
-    """A fraction in a message to the user, written in percent: a ``share`` of 0.12 is written as ``12%``."""
+    """A fraction in a message to the user, written in percent: a ``share`` of 0.12 as ``12%``, one below
+    0.005 as ``less than 1%``."""
 
     share: float
 
@@ -68,8 +69,8 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """Several parts of a message (texts, numbers, lines, messages, ...), written one after the other with
-    ``between`` between two of them. Empty ones are skipped."""
+    """Several parts of a message (texts, numbers, lines, messages, ...), written one after the other. The
+    text ``between`` separates them. Parts that are None or an empty text are left out."""
 
     parts: tuple[Field, ...]
     between: str = ", "
@@ -83,5 +84,5 @@ Words: TypeAlias = Message | str  # a str is shown unchanged
 
 def message(slug: str, /, **fields: Field) -> Message:
     """Return a message to the user, which ``present`` writes as text. ``slug`` is the name of a template in
-    ``present/messages`` (``exit-code``). ``fields`` are the values for its fields."""
+    ``present/messages`` (``exit-code``). ``fields`` are the values for the template's fields, by name."""
     return Message(slug, fields)

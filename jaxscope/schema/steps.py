@@ -58,7 +58,7 @@ class Counting(msgspec.Struct, frozen=True):
 
         Args:
           marks: number of step marks until this moment.
-          calls: {function id: number of its calls until this moment}.
+          calls: {id of a watched function: number of its calls until this moment}.
           inside: returns whether this moment is during a call of the function with the given id.
         """
         steppers = [f for f in self.calls if f in self.steppers]
@@ -79,8 +79,9 @@ class Counting(msgspec.Struct, frozen=True):
 
 
 def known(step: Step, n: int) -> int | None:
-    """Return ``step`` as a single number to be compared with the step number ``n``. None if steps are not
-    counted, or if ``step`` is an ``Either`` with only one number larger than ``n``."""
+    """Return ``step`` as a single number, for the question whether the step is after step ``n``. If ``step``
+    is an ``Either``, return its smaller number if both numbers are larger than ``n``, and its larger number
+    if neither is. Return None if only one of them is larger, or if steps are not counted."""
     if not isinstance(step, Either):
         return step
     return step.least if step.least > n else step.most if step.most <= n else None

@@ -1,6 +1,6 @@
 """The events of programs that jaxscope compiles for targets, which are machines that need not be present.
 
-The union ``schema.events.AnyEvent`` contains them, too.
+The union ``schema.events.AnyEvent`` contains these events, too.
 """
 
 from __future__ import annotations

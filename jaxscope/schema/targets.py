@@ -1,4 +1,4 @@
-"""A target: an accelerator that programs are compiled for, whether or not it is present."""
+"""A target: accelerators that programs are compiled for, whether or not the accelerators are present."""
 
 from __future__ import annotations
 

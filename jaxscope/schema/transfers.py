@@ -35,8 +35,8 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       above: the user's lines that led to the call of the function of ``caller``, innermost first, as far as
         they are the same for all these transfers; at most two.
       first_ns, last_ns: wall clock of the first and the last transfer, in nanoseconds since the epoch.
-      close: number of the transfers in ``waits`` that took more than a fifth of the time since the previous
-        transfer.
+      close: number of the transfers in ``waits`` that took more than a fifth of the time since the line's
+        previous transfer.
       checks: number of the transfers in ``waits`` after which jaxscope checked whether the device still had
         work.
       ahead: number of these checks that found work: the program had queued later work before it waited.
@@ -65,8 +65,8 @@ class Transferred(Event, frozen=True, tag="Transferred"):
 
 
 class Rounded(Event, frozen=True, tag="Rounded"):
-    """A host array was converted to a smaller dtype, and different numbers became equal, or became others.
-    Written at most once for each line and argument.
+    """A host array was converted to a smaller dtype and lost information: different numbers became equal, or
+    integers got another value. Written at most once for each line and argument.
 
     Attributes:
       site: the program's line that called ``jnp.asarray``, ``jnp.array`` or a jitted function; None: unknown.
@@ -74,8 +74,9 @@ class Rounded(Event, frozen=True, tag="Rounded"):
       argument: the path of the array in the arguments of the jitted function; None: no such function was
         called.
       before, after: the dtypes: ``float64``, ``float32``.
-      share: for floats, the share of the examined neighbors that differed before and are equal afterwards;
-        for integers, the share of the examined numbers that became others. From 0 to 1.
+      share: how many of the examined values lost information, from 0 to 1. For floats, of the pairs of
+        neighbors that differed before, the share that is equal afterwards; for integers, the share of the
+        numbers whose value changed.
     """
 
     site: Frame | None = None
