@@ -119,7 +119,7 @@ def minor(version: str | None) -> str | None:
 def finding_key(names: Names, run: Run, f: Finding) -> str:
     """Return the key of the finding ``f`` in a baseline file: ``JX101 train.py::step batch['x']``. Its parts
     are the code, the user's function (or else the function that contains the line of ``f``), and the
-    argument; without those that ``f`` does not have. They stay the same when lines move."""
+    argument. Parts that ``f`` does not have are left out. The key stays the same when lines move."""
     where = names.function(run.functions.get(f.function or ""))
     if where is None and f.source is not None:
         where = f"{names.file(f.source.file)}::{clean(f.source.function)}"
@@ -151,7 +151,7 @@ def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
 def _transfers(run: Run, names: Names) -> dict[str, dict[str, list[Transfer]]]:
     """Return the copies between host and devices that the user's lines requested: name of the requesting
     function (``train.py::main``) -> kind and direction (``float, device_to_host``) -> copies. Copies without
-    a count are skipped."""
+    a count, and copies that no expression of the user requests, are skipped."""
     found: dict[str, dict[str, list[Transfer]]] = {}
     for t in transfers.transfers(run):
         if t.source is not None and t.count and t.kind not in transfers.NOT_ASKED:

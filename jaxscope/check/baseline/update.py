@@ -21,8 +21,8 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
     findings that comments or options exclude. The tolerances in an existing file are kept.
 
     Raises:
-      BaselineError: the environment variable CI forbids it (``file.permitted``), or ``path`` is another file
-        than a baseline or cannot be written.
+      BaselineError: the environment variable CI forbids it (``file.permitted``), or ``path`` cannot be
+        written, or exists and is no baseline.
       JaxscopeError: the run failed, is not complete, or compiled none of the user's functions.
     """
     file.permitted(os.environ)
@@ -60,6 +60,8 @@ def _previous(path: Path) -> Baseline | None:
 
 
 def _require_complete(run: Run, state: str) -> None:
+    """Raise JaxscopeError if ``run`` failed, is not complete, or compiled none of the user's functions.
+    ``state`` is its state, as in ``update``."""
     exited = run.exited
     wrong = None
     if state in ("running", "lost"):
