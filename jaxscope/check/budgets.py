@@ -1,5 +1,4 @@
-"""Check limits on the number and the seconds of compilations, for a run or for one function. A finding names
-the functions with the most compilations or seconds; about a number, also the cause of the latest compilation.
+"""Check limits on the number and the seconds of compilations, for a run or for one function.
 
 If a figure was not recorded, its limit cannot be checked; this is reported as a note (JX901).
 """
@@ -201,8 +200,7 @@ def _counts(
 
 def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
     """Return an error about the exceeded limit ``count``. The evidence has the last five compilations of the
-    function that was compiled most often. Compilations whose ids are in ``reported`` are left out, because
-    other findings report them."""
+    function that was compiled most often, without those whose ids are in ``reported``."""
     others = [c for c in count.compilations if c.id not in reported]
     n = Counter(c.function.id for c in others)
     busiest = sorted({c.function.id: c.function for c in others}.values(), key=lambda f: -n[f.id])
@@ -328,8 +326,6 @@ def _seconds_of(f: Function, limit: float, part_of_run: Part | None) -> Iterator
 
 
 def _too_slow(worst: Compilation, text: Message, evidence: Message, spent: float) -> Finding:
-    """Return the error that tracing, lowering and compiling took ``spent`` seconds. ``worst``, the
-    compilation that took longest, gives the function and the line; ``text`` is the title."""
     found = [Evidence(evidence, compilation=worst.id, source=worst.site, step=worst.step)]
     return Finding(SECONDS, ERROR, CERTAIN, text, worst.function.id, worst.site, found, SMALLER, spent)
 

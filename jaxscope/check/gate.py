@@ -305,8 +305,8 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
 
 
 def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
-    """Return the first compilations of ``group`` and the last one, as the evidence of a finding. There are
-    fewer if the finding also lists other functions (``change.others``)."""
+    """Return the compilations of ``group`` that a finding lists as evidence: the first ones and the last, at
+    most EVIDENCE, or EVIDENCE_AMONG_OTHERS if the finding also lists other functions (``change.others``)."""
     most = EVIDENCE_AMONG_OTHERS if change.others else EVIDENCE
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 

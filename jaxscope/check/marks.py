@@ -222,8 +222,6 @@ def _names(argument: str, value: str | Sequence[str] | None) -> list[str] | None
 
 
 def _read(reader: Callable[[Any], Any], name: str, value: Any) -> Any:
-    """Return ``reader(value)``. If ``reader`` raises ValueError, raise a UsageError that names the argument
-    ``name`` of the mark."""
     try:
         return reader(value)
     except ValueError as e:

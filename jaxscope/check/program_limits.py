@@ -264,8 +264,6 @@ def _replicated(p: Limited, limit: int) -> Iterator[Finding]:
 
 
 def _constants(run: Run, p: Limited, limit: int) -> Iterator[Finding]:
-    """Yield an error if the arrays that the program ``p`` captured have more than ``limit`` bytes; a note if
-    this is unknown."""
     lowered = run.texts_of(p.program).stablehlo if p.program is not None else None
     if lowered is None:
         yield p.unknown(message("unknown-constants", program=p.name))
@@ -363,8 +361,6 @@ _ORIGINS = {"asked": message("collective-written"), "inserted": message("collect
 
 
 def _described(x: Collective) -> Message:
-    """Return the collective ``x`` as a message: its kind, mesh axes, bytes of one result, executions and
-    origin."""
     times = None
     if x.executions is None:
         times = message("executions-unknown")

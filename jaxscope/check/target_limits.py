@@ -63,7 +63,7 @@ def aim(runs: Sequence[Run], targets: Iterable[str], tables: Mapping[str, Limits
 
 
 def not_recorded(a: Aim, argv: Sequence[str]) -> UsageError | None:
-    """Return an error if the runs of ``a`` were not compiled for one of the targets on the command line; else
+    """Return an error if a target on the command line is not among the targets of the runs of ``a``; else
     None. ``argv``, the program's command line, is for the suggested command that compiles for the target."""
     there = [t.name for run in a.runs for t in run.targets]
     missing = [name for name in a.names if name not in there]

@@ -76,8 +76,8 @@ class Extracted(msgspec.Struct):
 def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Extracted:
     """Return what a baseline file keeps of ``run`` and of ``findings`` (findings of the rules), with the
     records that the figures come from. Findings that depend on measured seconds (``Finding.by_chance``) are
-    omitted, because another run may not have them. File names become relative to the directories ``roots``;
-    empty: to the directory in which the program ran."""
+    omitted. File names become relative to the directories ``roots``; empty: to the directory in which the
+    program ran."""
     main = run.main
     started = main.started if main is not None else None
     cwd = started.cwd if started is not None else ""
@@ -128,8 +128,7 @@ def finding_key(names: Names, run: Run, f: Finding) -> str:
 
 def cause_key(cause: Cause) -> str:
     """Return the key of the cause of a recompile in a baseline file: ``shape of batch['x'] (trace)``. The
-    word in parentheses is the first of JAX's caches that missed. The key has no values such as shapes,
-    because some values differ in every run."""
+    word in parentheses is the first of JAX's caches that missed. The key has no values such as shapes."""
     return f"{cause.kind}{f' of {clean(cause.path)}' if cause.path else ''} ({cause.level})"
 
 

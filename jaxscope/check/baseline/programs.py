@@ -230,7 +230,7 @@ def _first_source(pair: Pair, items: str, key: Callable[[Any], str], name: str) 
 def _products(pair: Pair, _: float) -> Result:
     """Return a regression if there are more matrix products of one kind (dtypes and precision) and fewer of
     another, or if a kind is new in a program that had matrix products. More products of a known kind only
-    mean a larger program. The second parameter, the tolerance, is not used."""
+    mean a larger program."""
     grew, fell = _sorted(metrics.PRODUCTS, pair)
     changed = [d for d in grew if fell or not d.before]
     if not changed or (not fell and not pair.old.products):
@@ -243,7 +243,7 @@ def _products(pair: Pair, _: float) -> Result:
 
 def _loops(pair: Pair, _: float) -> Result:
     """Return a regression for any change in the number of loops. Fewer loops are not better, because loops
-    may have been unrolled. The second parameter, the tolerance, is not used."""
+    may have been unrolled."""
     grew, fell = _sorted(metrics.LOOPS, pair)
     if not grew and not fell:
         return [], []
@@ -265,8 +265,7 @@ def _loops(pair: Pair, _: float) -> Result:
 
 def _collectives(pair: Pair, _: float) -> Result:
     """Return a regression for each kind and mesh axes of collectives of which the number, the executions per
-    call or the bytes grew or became unknown, even if another of these figures fell. The second parameter, the
-    tolerance, is not used."""
+    call or the bytes grew or became unknown, even if another of these figures fell."""
     before, after = pair.old.collectives or {}, pair.new.collectives or {}
     regressions, improvements = [], []
     none = Collectives(0, 0, 0)
@@ -337,8 +336,8 @@ def _new_collective(
 
 
 def _donation(pair: Pair, _: float) -> Result:
-    """Return a regression for each argument of which fewer arrays are donated and reused than in the
-    baseline, or more arrays are donated in vain. The second parameter, the tolerance, is not used."""
+    """Return a regression for each argument of which fewer arrays are donated and (as far as known) reused
+    than in the baseline, or more arrays are donated in vain."""
     before, after = pair.old.donation or {}, pair.new.donation or {}
     regressions: list[Regression] = []
     improvements: list[Message] = []

@@ -34,8 +34,8 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
 
 
 def updated(old: Baseline | None, now: Baseline) -> Baseline:
-    """Return the new baseline ``now`` with the tolerances of ``old``, which it replaces, because people may
-    have changed them."""
+    """Return the new baseline ``now`` with the tolerances of ``old``, which it replaces (None: there is no
+    old one)."""
     if old is None:
         return now
     return msgspec.structs.replace(now, tolerance={**now.tolerance, **old.tolerance})
@@ -60,8 +60,6 @@ def _previous(path: Path) -> Baseline | None:
 
 
 def _require_complete(run: Run, state: str) -> None:
-    """Raise JaxscopeError if ``run`` failed, is not complete, or compiled none of the user's functions.
-    ``state`` is its state, as in ``update``."""
     exited = run.exited
     wrong = None
     if state in ("running", "lost"):
