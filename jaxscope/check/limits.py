@@ -101,8 +101,8 @@ def seconds(value: Any) -> float:
 
 
 def size(value: Any) -> int:
-    """Parse a size as the value of a limit, and return bytes: ``1048576``, ``"64 MiB"`` (of 1024 * 1024
-    bytes) or ``"1.5GB"`` (of 1000 ** 3 bytes).
+    """Parse a size as the value of a limit, and return bytes: ``1048576``, ``"64 MiB"`` (67108864) or
+    ``"1.5GB"`` (1500000000).
 
     Raises:
       ValueError: ``value`` is anything else; the text describes valid values.

@@ -353,11 +353,6 @@ def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
 
 
 def _create(each: Round, opts: argparse.Namespace) -> RunDir:
-    """Create and return the run directory for ``each``, one execution of the program.
-
-    Raises:
-      LogError: the directory cannot be created.
-    """
     out = None if remote.is_remote(opts.out) else opts.out  # a run to upload is recorded in .jaxscope/runs
     name, where = opts.name or (None if out else each.program.stem), Path(out) if out else None
     recording_options = _recording_options(opts, each)
