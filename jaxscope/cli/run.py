@@ -58,10 +58,10 @@ def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope run``. Return the program's exit code after the program's end, with two exceptions:
     CHECK_FAILED if the program succeeded and ``--check`` failed, and live.DIVERGED if
     ``--stop-on-divergence`` ended the job. If a signal ended the program, end this process with the same
-    signal. If the program is still running (``--detach``), return 0.
+    signal. If the program still runs, return 0 with ``--detach``, else the code of ``attach.Left``.
 
     Raises:
-      JaxscopeError: the options are invalid, or the run directory cannot be created.
+      JaxscopeError: the options are invalid, or the run directory cannot be created (see ``_make_run``).
     """
     parser = options.parser()
     ours, words = options.split(args.words, parser)
