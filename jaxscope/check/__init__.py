@@ -1,5 +1,6 @@
-"""Check a recorded run (``jaxscope check``, pytest marks): no recompiles after step N, limits on compilations
-and programs, and a comparison with a baseline file.
+"""Check a recorded run (``jaxscope check``, pytest marks): whether anything is compiled after training step
+N, limits on compilations and programs, and a comparison with a baseline file (saved figures of an earlier
+run).
 
 The module ``plan`` runs all checks that the options and pyproject.toml select.
 """

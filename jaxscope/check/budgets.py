@@ -1,5 +1,4 @@
-"""Check limits on the number and the seconds of compilations, for a run or for one function. A finding says
-what causes most of the compilations.
+"""Check limits on the number and the seconds of compilations, for a run or for one function.
 
 If a figure was not recorded, its limit cannot be checked; this is reported as a note (JX901).
 """
@@ -41,17 +40,17 @@ def over(
     programs: bool = True,
     late: Sequence[Late] = (),
 ) -> list[Finding]:
-    """Return a finding for each limit that ``run`` exceeds, and for each that cannot be checked. Mesh axes
-    and functions in the limits that do not exist are errors.
+    """Return an error for each limit that ``run`` exceeds, a note for each limit that cannot be checked, and
+    an error for each mesh axis or function that the limits name and that does not exist in ``run``.
 
     Args:
       limits: limits on the whole run, and on each program of the user's functions.
-      functions: name or pattern of functions -> their limits. A limit on single programs given here replaces
-        the one in ``limits``.
+      functions: name or pattern of functions -> the limits of each function that matches. A limit on single
+        programs given here replaces the one in ``limits``.
       part_of_run: the compilations of a test or a block of code, to check only these; None: the whole run.
       programs: whether to check the limits on single programs, too.
-      late: findings about compilations after step N. A limit on the number of compilations that is met
-        without these compilations gets no finding.
+      late: findings about compilations after step N, the last step that may compile. A limit on the number of
+        compilations that is met without these compilations gets no finding.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}
@@ -66,8 +65,9 @@ def over(
 def with_counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Late]
 ) -> list[Finding]:
-    """Return the findings in ``late``, about compilations after step N. If a limit on the number of
-    compilations is exceeded only because of these, the evidence of one finding names the limit, too.
+    """Return the findings in ``late``, about compilations after step N (the last step that may compile). If a
+    limit on the number of compilations is exceeded only because of such compilations, the finding about most
+    of them gets the limit as further evidence.
 
     Args:
       limits: the limits on the whole run.
@@ -127,6 +127,8 @@ def axes(run: Run) -> set[str]:
 def _over(
     run: Run, limits: Limits, functions: Mapping[str, Limits], part_of_run: Part | None, programs: bool
 ) -> Iterator[Finding]:
+    """Yield the findings of ``over`` about seconds, functions that do not exist, and (if ``programs``) single
+    programs. The arguments are those of ``over``."""
     users = [f for f in run.functions.values() if f.user]
     if limits.seconds is not None:
         yield from _seconds_of_run(run, limits.seconds, part_of_run)
@@ -149,7 +151,7 @@ def _over(
 
 
 class _Count(msgspec.Struct, frozen=True):
-    """A limit on a number of compilations that is exceeded, and these compilations.
+    """A limit on the number of compilations that was exceeded, and the compilations that count against it.
 
     Attributes:
       function: the name of the function that has the limit; None: the limit is on all functions together.
@@ -179,6 +181,8 @@ class _Count(msgspec.Struct, frozen=True):
 def _counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits], part_of_run: Part | None
 ) -> Iterator[_Count]:
+    """Yield a ``_Count`` for each limit on the number of compilations that is exceeded: the limit of the run
+    first, then the limits of functions. The arguments are those of ``over``."""
     users = [f for f in run.functions.values() if f.user]
     limited: list[tuple[str | None, int | None, list[Function]]] = [(None, limits.compilations, users)]
     limited += [
@@ -195,8 +199,8 @@ def _counts(
 
 
 def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
-    """Return an error about the exceeded limit ``count``. The evidence omits compilations whose ids are in
-    ``reported``."""
+    """Return an error about the exceeded limit ``count``. The evidence has the last five compilations of the
+    function that was compiled most often, without those whose ids are in ``reported``."""
     others = [c for c in count.compilations if c.id not in reported]
     n = Counter(c.function.id for c in others)
     busiest = sorted({c.function.id: c.function for c in others}.values(), key=lambda f: -n[f.id])
@@ -238,8 +242,8 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
-    """Return advice on how to avoid those of ``compilations``, all of one function, that have the cause
-    ``cause``."""
+    """Return advice on how to avoid compilations with the cause ``cause``. ``compilations`` are of one
+    function; those with other causes are ignored."""
     if cause.kind == "first":
         return Fix(message("fix-one-jit"))
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]
@@ -255,6 +259,8 @@ def _alike(a: Cause, b: Cause) -> bool:
 
 
 def _seconds_of_run(run: Run, limit: float, part_of_run: Part | None) -> Iterator[Finding]:
+    """Yield an error if tracing, lowering and compiling took more than ``limit`` seconds in ``part_of_run``
+    (None: in the main process of the run), or a note if the seconds are unknown."""
     compilations = [c for c in within(part_of_run, list(run.compilations.values())) if c.entry != "nested"]
     spent = seconds_within(compilations) if part_of_run is not None else run.compiling_seconds
     if spent is None:
@@ -288,7 +294,7 @@ def _seconds_of_run(run: Run, limit: float, part_of_run: Part | None) -> Iterato
 
 def seconds_within(compilations: Sequence[Compilation]) -> float:
     """Return the wall time in seconds that tracing, lowering and compiling took in ``compilations``. Seconds
-    in which several threads did this at once count once."""
+    in which several phases ran at once (in threads, or one inside another) count once."""
     phases = [
         (event.t_ns, event.seconds)
         for c in compilations

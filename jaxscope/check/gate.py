@@ -38,7 +38,8 @@ class Late(msgspec.Struct, frozen=True):
     """A finding about compilations after step N, the last step that may compile.
 
     Attributes:
-      compilations: ids of the compilations that the finding is about.
+      compilations: ids of the compilations that the finding is about. Empty if it is unknown whether they
+        were after step N, or if a function does not exist.
     """
 
     finding: Finding
@@ -54,7 +55,7 @@ def recompiles_after(
     since: str | None = None,
 ) -> list[Finding]:
     """Return the findings about functions traced, lowered or compiled after step ``n`` (0: nothing may
-    compile at all). The arguments are those of ``late_after``."""
+    compile at all). The arguments and exceptions are those of ``late_after``."""
     return [late.finding for late in late_after(run, n, functions, allow_cache_hits, part_of_run, since)]
 
 
@@ -90,12 +91,14 @@ def late_after(
     since: str | None = None,
     keep: Callable[[str, Frame | None], bool] = lambda code, site: True,
 ) -> list[Late]:
-    """Return findings about functions that were traced, lowered or compiled after step ``n``.
+    """Return findings about functions that were traced, lowered or compiled after step ``n``, those with the
+    most seconds first.
 
-    An operation outside jit or a library's function counts only if it was compiled. If a function is traced
-    inside another one that is reported, only the outer function is reported. A finding about a library's
-    function is a note. Further errors are about compilations of which it is unknown whether they were after
-    step n, and about ``functions`` that do not exist.
+    Functions that were recompiled because of one change of size share a finding. An operation outside jit or
+    a library's function counts only if it was compiled. If a function is traced inside another one that is
+    reported, only the outer function is reported. A finding about a library's function is a note. The last
+    findings are errors about compilations of which it is unknown whether they were after step ``n``, and
+    about ``functions`` that do not exist.
 
     Args:
       n: the last step that may compile; 0: nothing may compile at all, and steps need not be counted.
@@ -148,6 +151,9 @@ def late_after(
 
 
 def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
+    """Return the main cause of the compilation ``c``. If this is the first recorded compilation of its
+    function and ``since`` is not None, the cause also says that the recording began with ``since`` (``this
+    block``)."""
     cause = causes.of(run, c)[0]
     if cause.kind != "first" or since is None:
         return cause
@@ -155,14 +161,14 @@ def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
 
 
 def within(part_of_run: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
-    """Return the compilations in ``compilations`` that belong to ``part_of_run`` (a block of code or a test);
-    None: all."""
+    """Return those of ``compilations`` that belong to ``part_of_run`` (a block of code or a test); None:
+    all."""
     return [c for c in compilations if part_of_run is None or c.id in part_of_run]
 
 
 def unknown_steps(run: Run | None = None, part_of_run: Part | None = None) -> UsageError:
-    """Return the error that the training steps were not counted, with a hint on how to count them. With
-    ``run``, the hint may also suggest counting the calls of a function of the user.
+    """Return the error that nothing counted the training steps. The hint says how to count them: with
+    ``run``, it may suggest the calls of the user's function that was compiled most often.
 
     Args:
       run: the run that was checked.
@@ -191,6 +197,9 @@ def unknown_steps(run: Run | None = None, part_of_run: Part | None = None) -> Us
 
 
 def _counts(c: Compilation, allow_cache_hits: bool) -> bool:
+    """Return whether ``c`` is forbidden after step N: it traced, lowered or compiled a function of the user,
+    or compiled an operation outside jit or a function whose name is unknown. With ``allow_cache_hits``, a
+    program from the persistent cache is allowed."""
     f = c.function
     if not c.reached_phases or (allow_cache_hits and c.persistent_hit):
         return False
@@ -214,13 +223,15 @@ def _nameless(f: Function) -> bool:
 
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
-    """Return ``late`` without the compilations that happened while a function in ``late``, not one of a
-    library, was traced, lowered or compiled."""
+    """Return ``late`` without the compilations that happened while another function in ``late`` (but no
+    library's function) was traced, lowered or compiled."""
     by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
     return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
 
 
 def _runs_at(outer: Miss | None, inner: Miss) -> bool:
+    """Return whether ``inner`` happened before the last phase of ``outer`` ended; False if ``outer`` is
+    None."""
     if outer is None:
         return False
     c = outer.compilation
@@ -253,6 +264,8 @@ def _grouped(late: Sequence[Miss]) -> list[list[Miss]]:
 
 
 def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
+    """Return the finding about ``change``, recompiles after step ``n``: an error, or a note if a library's
+    function was recompiled. ``since`` is an argument of ``late_after``."""
     group = change.group
     first, last = group[0], group[-1]
     f = first.compilation.function
@@ -292,8 +305,8 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
 
 
 def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
-    """Return the first compilations of ``group`` and the last one, as the evidence of a finding. There are
-    fewer if the finding also lists other functions (``change.others``)."""
+    """Return the compilations of ``group`` that a finding lists as evidence: the first ones and the last, at
+    most EVIDENCE, or EVIDENCE_AMONG_OTHERS if the finding also lists other functions (``change.others``)."""
     most = EVIDENCE_AMONG_OTHERS if change.others else EVIDENCE
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 
@@ -311,6 +324,8 @@ def _call(run: Run, x: Miss, *, where: bool) -> Evidence:
 
 
 def _fix(run: Run, n: int, change: Change, since: str | None) -> Fix | None:
+    """Return advice on how to avoid the recompiles ``change`` after step ``n``; None: there is none.
+    ``since`` is an argument of ``late_after``."""
     group = change.group
     if group[-1].cause.kind == "first" and since is not None:
         return Fix(message("fix-record-all"))
@@ -351,9 +366,9 @@ def _done(group: Sequence[Miss]) -> Message:
 
 
 def _when(n: int, group: Sequence[Miss]) -> Message:
-    """Return a message with the steps of the compilations of ``group``: `` in steps 3 to 5, after step 2``.
-    ``n``, here 2, is the last step that may compile. If ``n`` is 0 or no step is known, the message has no
-    steps."""
+    """Return a message with the steps of the compilations of ``group``: `` in steps 3 to 5, but nothing may
+    compile after step 2``. ``n``, in this example 2, is the last step that may compile. If ``n`` is 0 or no
+    step is known, the message has no steps."""
     steps = sorted({x.step for x in group if x.step is not None})
     if not n or not steps:
         return message("where-nothing-may-compile")
@@ -364,7 +379,7 @@ def _when(n: int, group: Sequence[Miss]) -> Message:
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part_of_run: Part) -> Iterator[Finding]:
     """Yield errors that it is unknown whether ``compilations`` were after step ``n``, one error for each
-    reason. ``part_of_run`` is id of a compilation -> step."""
+    reason. ``part_of_run`` is a dict: id of a compilation -> its step."""
     by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
         step, pid = part_of_run[c.id], c.process.pid
@@ -397,8 +412,8 @@ def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
 
 
 def without_late(findings: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
-    """Return ``findings`` without the findings of rules about recompiles whose evidence shares a compilation
-    with the evidence of ``late``."""
+    """Return ``findings`` without the findings of rules about recompiles (such as JX101) that have a
+    compilation in their evidence which the evidence of ``late`` has, too."""
     reported = {e.compilation for f in late for e in f.evidence} - {None}
     codes = {r.code for r in registry.rules().values() if r.recompiles}
     return [

@@ -24,16 +24,19 @@ OF_A_RUN = ("compilations", "seconds")  # limits on a whole run; all others limi
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The limits of a check, on a run or on each program. None or an empty dict means that there is no limit.
+    """The limits that one table of options sets: for a run, or for the functions or targets (machines to
+    compile for) that a pattern matches. None or an empty dict means that there is no limit.
 
     Attributes:
       compilations: number of compilations of the user's functions, including programs loaded from the
         persistent cache, without operations outside jit.
-      seconds: seconds of tracing, lowering and compiling.
-      collectives: the largest number of some collectives in one program. The key tells which ones: ``kind``,
-        ``kind@axis`` (``all-gather@data``), ``*@axis``, or ``*`` for all.
+      seconds: seconds of tracing, lowering and compiling. For a whole run: of its main process, with library
+        functions and operations outside jit.
+      collectives: key -> number of collective instructions in one program. The key tells which ones:
+        ``kind``, ``kind@axis`` (``all-gather@data``), ``*@axis``, or ``*`` for all. An instruction in a loop
+        counts once.
       collective_bytes: the same keys -> bytes of the results of these collectives, on one device in one call
-        of the program. Each iteration of a loop counts.
+        of the program. Each iteration of a loop counts, and of a conditional only the largest branch.
       temp_bytes, peak_bytes: temporaries and peak memory of one program, on one device.
       replicated_bytes: bytes on one device of the arguments of one program that other devices have copies of.
       constant_bytes: bytes of the arrays that one program captured.
@@ -58,7 +61,8 @@ class Limits(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, **dict.fromkeys(OF_A_RUN))
 
     def without(self, special: Iterable[Limits]) -> Limits:
-        """Return a copy without the limits that one of ``special`` sets."""
+        """Return a copy without the limits that one of ``special`` sets. A dict such as ``collectives`` is
+        one limit: it is removed or kept as a whole."""
         nothing = Limits()
         names = Limits.__struct_fields__
         replaced = {n for own in special for n in names if getattr(own, n) != getattr(nothing, n)}
@@ -97,7 +101,8 @@ def seconds(value: Any) -> float:
 
 
 def size(value: Any) -> int:
-    """Parse a size as the value of a limit, and return bytes: ``1048576``, ``"64 MiB"`` or ``"1.5GB"``.
+    """Parse a size as the value of a limit, and return bytes: ``1048576``, ``"64 MiB"`` (67108864) or
+    ``"1.5GB"`` (1500000000).
 
     Raises:
       ValueError: ``value`` is anything else; the text describes valid values.
@@ -114,9 +119,10 @@ def size(value: Any) -> int:
 
 
 def by_kind(read: Callable[[Any], int]) -> Callable[[Any], dict[str, int]]:
-    """Return a parser for a limit on collectives. It returns a dict: a key as in ``Limits.collectives`` ->
-    limit. A value that is no table limits all collectives together (``"64 MiB"`` -> ``{"*": 67108864}``).
-    ``read`` parses one value."""
+    """Return a function that parses a limit on collectives to a dict: a key as in ``Limits.collectives`` ->
+    limit. A value that is no table limits all collectives together: with ``read`` = ``size``, ``"64 MiB"`` ->
+    ``{"*": 67108864}``. ``read`` parses one limit. The returned function raises ValueError if a key or a
+    limit is invalid."""
 
     def table(value: Any) -> dict[str, int]:
         if not isinstance(value, Mapping):
@@ -127,6 +133,12 @@ def by_kind(read: Callable[[Any], int]) -> Callable[[Any], dict[str, int]]:
 
 
 def _collective(key: str) -> str:
+    """Return ``key``, which says which collectives are limited (``all-gather@data``), without spaces around
+    it.
+
+    Raises:
+      ValueError: there is no such kind of collective, or no axis after ``@``.
+    """
     kind, at, axis = key.strip().partition("@")
     if kind != ANY and kind not in KINDS:
         near = difflib.get_close_matches(kind, KINDS, 1, 0.5)
@@ -153,14 +165,14 @@ SPELLED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 
 
 def of(values: Mapping[str, Any]) -> Limits:
-    """Return the limits among ``values``, which maps names of options to values: ``{"max-compilations": 3}``
-    -> ``Limits(compilations=3)``. Other options are ignored."""
+    """Return the limits among ``values``, a dict: name of an option -> its parsed value.
+    ``{"max-compilations": 3}`` -> ``Limits(compilations=3)``. Options that are no limits are ignored."""
     return Limits(**{SPELLED[k][0]: v for k, v in values.items() if k in SPELLED})
 
 
 def read(name: str, value: Any, where: str) -> Any:
-    """Return ``value``, the value of the limit ``name`` (``max-compilations``) in TOML or on the command
-    line, after parsing it. ``where`` names the file or option, for error messages.
+    """Parse ``value``, the value of the limit ``name`` in TOML or on the command line: for
+    ``max-temp-bytes``, ``"2 GiB"`` -> 2147483648. ``where`` names the file or option, for error messages.
 
     Raises:
       UsageError: the value is not valid for this limit.
@@ -201,6 +213,9 @@ def targets(value: Any, where: str) -> dict[str, Limits]:
 def _by_name(
     kind: str, value: Any, where: str, example: str, known: Mapping[str, object]
 ) -> dict[str, Limits]:
+    """Parse ``value``, the table of tables called ``kind`` (``functions`` or ``targets``). Return a dict:
+    pattern -> its limits. ``known`` has the names of the allowed limits. ``where`` and ``example``, a
+    pattern, are for error messages."""
     if not isinstance(value, Mapping):
         raise UsageError(
             f"{where}: {kind} must be a table of tables, not {value!r}",

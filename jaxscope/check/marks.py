@@ -30,7 +30,8 @@ class Outcome(msgspec.Struct, frozen=True):
     Attributes:
       failure: why the test fails; None: it passes.
       unknown: texts of the notes, such as that a figure was not recorded; empty if the test fails.
-      surely: whether an exceeded limit makes the test fail, even if an exception cut the test short.
+      surely: whether the test fails because a limit was exceeded. Then it fails for this reason even if an
+        exception ended the test early.
     """
 
     failure: str | None = None
@@ -43,7 +44,11 @@ Judge = Callable[[Run, gate.Part], Outcome]
 
 def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) -> Judge:
     """Return a check that the test traces, lowers or compiles nothing after its training step ``after`` (0:
-    nothing at all). ``functions`` are names or patterns of the functions to check; None: all."""
+    nothing at all). ``functions`` are names or patterns of the functions to check; None: all.
+
+    Raises:
+      UsageError: an argument is invalid.
+    """
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise UsageError(
             f"after={after!r}: the step must be 0, 1, 2, ...", hint="after=0 allows no compilation"
@@ -58,7 +63,11 @@ def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) 
 
 def max_compilations(n: int, function: str | None = None) -> Judge:
     """Return a check that the test compiles functions at most ``n`` times: each function that matches
-    ``function``, a name or pattern. None: all of the user's functions together."""
+    ``function``, a name or pattern. None: all of the user's functions together.
+
+    Raises:
+      UsageError: an argument is invalid.
+    """
     most = _read(limits.count, "n", n)
     names = _names("function", function)
 
@@ -72,7 +81,12 @@ def max_compilations(n: int, function: str | None = None) -> Judge:
 
 
 def max_compile_seconds(s: float) -> Judge:
-    """Return a check that tracing, lowering and compiling take at most ``s`` seconds in the test."""
+    """Return a check that tracing, lowering and compiling take at most ``s`` seconds in the test, for all
+    functions together.
+
+    Raises:
+      UsageError: ``s`` is invalid.
+    """
     most = _read(limits.seconds, "s", s)
     return lambda run, part_of_run: _outcome(
         budgets.over(run, limits.Limits(seconds=most), part_of_run=part_of_run)
@@ -85,7 +99,7 @@ def max_collectives(kind: str | None = None, count: int | None = None, bytes: An
 
     Args:
       kind: ``all-gather``, or ``all-gather@axis`` for one mesh axis; None: all collectives.
-      count: the largest number of collectives in a program; None: no limit.
+      count: the largest number of collectives in a program; one in a loop counts once. None: no limit.
       bytes: the largest number of bytes of the results of the collectives, on one device in one call of a
         program: a number or a text (``"64 MiB"``). None: no limit.
 
@@ -177,6 +191,8 @@ def judged(name: str, judge: Judge, run: Run, part_of_run: gate.Part) -> Outcome
 
 
 def _outcome(findings: Sequence[Finding]) -> Outcome:
+    """Return the outcome of a mark whose check returned ``findings``: errors and warnings make the test fail;
+    notes are its ``unknown`` texts."""
     wrong = [f for f in findings if f.severity != NOTE]
     if wrong:
         return Outcome(plain_text.render(wrong), surely=any(f.code != unknown.CODE for f in wrong))
@@ -187,6 +203,13 @@ def _outcome(findings: Sequence[Finding]) -> Outcome:
 
 
 def _names(argument: str, value: str | Sequence[str] | None) -> list[str] | None:
+    """Return ``value``, a name or a list of names, as a list: ``"step"`` -> ``["step"]``. A function is
+    replaced by its ``__qualname__``. None if ``value`` is None. ``argument`` names the mark's argument in the
+    error.
+
+    Raises:
+      UsageError: ``value`` is something else, or empty.
+    """
     if value is None:
         return None
     listed = list(value) if isinstance(value, (list, tuple, set)) else [value]

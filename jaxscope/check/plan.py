@@ -1,5 +1,6 @@
-"""Run all checks of a run: limits, programs for targets, and the comparison with a baseline. If the program
-ran with several settings (``--vary``), each setting is checked."""
+"""Run all checks of a run: limits, programs compiled for targets (``--target``), and the comparison with a
+baseline file (saved figures of an earlier run). If the program ran with several settings (``--vary``), each
+setting is checked."""
 
 from __future__ import annotations
 
@@ -65,10 +66,12 @@ class Plan:
     """All checks that the options and the configuration select.
 
     If there is no limit and no baseline file (saved figures of an earlier run), or if ``select`` is given,
-    the findings of the rules are reported. With a baseline file, those that the baseline does not have are
-    reported. ``options`` is a dict: name of an option in
-    ``[tool.jaxscope.check]`` -> its value. ``project`` is the directory of pyproject.toml; None: there is
-    none.
+    the findings of the rules are reported. With a baseline file, only findings of the rules that the baseline
+    does not have are reported.
+
+    Args:
+      options: name of an option in ``[tool.jaxscope.check]`` -> its value.
+      project: the directory of pyproject.toml; None: there is none.
     """
 
     def __init__(self, options: Mapping[str, Any], project: Path | None = None) -> None:
@@ -110,8 +113,8 @@ class Plan:
         it). Later checks of this plan compare with this file.
 
         Raises:
-          BaselineError: the environment variable CI forbids it (``file.permitted``), or the file is another
-            one than a baseline or cannot be written.
+          BaselineError: the environment variable CI forbids it (``file.permitted``), or the file cannot be
+            written, or exists and is no baseline.
           JaxscopeError: the run failed, is not complete, or compiled none of the user's functions.
         """
         path = self.baseline or self._default_baseline
@@ -129,7 +132,7 @@ class Plan:
         devices).
 
         Args:
-          directory: the directory of ``run``. Without it, an incomplete recording is not reported.
+          directory: the directory of ``run``; None: unknown, and an incomplete recording is not reported.
           parts: ``run`` and the runs inside its directory; None: load them.
           job: all processes of the job, of which ``run`` is one, to report differences between them, too.
 
@@ -189,8 +192,8 @@ class Plan:
         """Return the findings about the runs with one setting of ``--vary``.
 
         Args:
-          runs: the run with this setting, then the same on other numbers of devices. Limits on the run and on
-            its own programs are only checked in the first, and only the first is compared.
+          runs: the run with this setting, then its runs on other numbers of devices. Only in the first run,
+            limits on the run and on its own programs are checked; only this run is compared.
           chosen: decides which findings are reported.
           argv: the program's command line, for hints.
           path: the baseline file to compare with; None: no comparison.
@@ -249,7 +252,8 @@ class Plan:
 
 
 def argv_of(directory: RunDir | None) -> list[str]:
-    """Return the program's command line as a list of words; empty if it is unknown."""
+    """Return the command line of the program recorded in ``directory``, as a list of words; empty if
+    unknown."""
     return (directory.argv if directory is not None else None) or []
 
 
@@ -273,8 +277,8 @@ def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[F
 
 
 def _cut_short(run: Run, directory: RunDir) -> Message | None:
-    """Return a message that says why the recording of ``run`` ends before the program does; None: it does
-    not, or only because a signal ended the program."""
+    """Return a message that says why the recording of ``run`` ends before the program does; None: the
+    recording is complete or still goes on, or a signal ended the program."""
     if run.stopped:
         first = run.stopped[0]
         assert first.stopped is not None
@@ -296,7 +300,7 @@ def _cut_short(run: Run, directory: RunDir) -> Message | None:
 
 
 def one_error(errors: Sequence[UsageError]) -> UsageError:
-    """Return one error with the messages and hints of all ``errors``, which are about options that could not
-    be checked."""
+    """Return one error with the messages and hints of all ``errors`` (at least one), which are about options
+    that could not be checked."""
     hint = "; ".join(e.hint for e in errors if e.hint) or None
     return UsageError(f"not checked: {'; '.join(e.message for e in errors)}", hint=hint, slug=errors[0].slug)

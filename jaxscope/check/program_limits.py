@@ -1,4 +1,4 @@
-"""Report programs of the user's functions that exceed a limit on memory, constants or communication. These
+"""Report programs of the user's functions that exceed a limit on memory, constants or communication. The
 programs were compiled in the run, or for a target (a machine that need not exist here).
 
 If a figure is unknown, its limit cannot be checked; this is reported as a note (JX901).
@@ -85,9 +85,9 @@ class Limited(msgspec.Struct, frozen=True):
 
 
 def of_programs(run: Run, f: Function, limits: Limits, part_of_run: Part | None) -> Iterator[Finding]:
-    """Yield a finding for each of ``limits`` that a program of the function ``f`` exceeds, or that cannot be
-    checked. Programs for targets are not checked. ``part_of_run``: the compilations of a test or a block of
-    code, to check only these; None: all."""
+    """Yield an error for each of ``limits`` that a program of the function ``f`` exceeds, and a note for each
+    that cannot be checked. Programs for targets are not checked. ``part_of_run``: the compilations of a test
+    or a block of code, to check only these; None: all."""
     if not limits.of_programs:
         return
     seen: set[str] = set()
@@ -102,8 +102,8 @@ def of_programs(run: Run, f: Function, limits: Limits, part_of_run: Part | None)
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
-    """Yield a finding for each of ``limits`` that a program of the function ``f`` for ``target``
-    (``v5e:4x4``) exceeds, or that cannot be checked. Programs for which the compiler gave no result are
+    """Yield an error for each of ``limits`` that a program of the function ``f`` for ``target`` (``v5e:4x4``)
+    exceeds, and a note for each that cannot be checked. Programs for which the compiler gave no result are
     skipped."""
     if not limits.of_programs:
         return
@@ -217,8 +217,8 @@ def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, in
 
 def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
     """Return the sharding that the argument with the index ``argument`` has in the program of ``c``, or else
-    the one passed to jit (``in_shardings``). Only shardings over a mesh are returned; None if there is
-    none."""
+    the sharding passed to jit for this argument (``in_shardings``). None if neither is a sharding over a
+    mesh."""
     tables = []
     if c is not None and c.compiled is not None:
         tables.append((c.compiled.in_sharding_of, c.compiled.in_shardings))
@@ -233,6 +233,8 @@ def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
 
 
 def _replicated(p: Limited, limit: int) -> Iterator[Finding]:
+    """Yield an error if those arguments of the program ``p`` that other devices have copies of have more than
+    ``limit`` bytes on one device; a note if this is unknown."""
     key = p.compilation.key
     if key is None:
         yield p.unknown(message("unknown-replicated-arguments", program=p.name))

@@ -37,8 +37,9 @@ class Selection(msgspec.Struct, frozen=True):
     per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def takes(self, code: str) -> bool:
-        """Return whether findings with ``code`` are reported. If both ``select`` and ``ignore`` have a prefix
-        of ``code``, the longer prefix wins; if both have the same length, ``ignore`` wins."""
+        """Return whether ``select`` and ``ignore`` allow findings with ``code``. If both ``select`` and
+        ``ignore`` have a prefix of ``code``, the longer prefix wins; if both have the same length, ``ignore``
+        wins."""
         chosen = _longest(self.select, code) if self.select else 0
         return chosen is not None and ((left := _longest(self.ignore, code)) is None or chosen > left)
 
@@ -70,6 +71,12 @@ def selection(
 
 
 def _known(text: str, where: str) -> str:
+    """Return the prefix of codes that ``text`` means: ``"jx1"`` -> ``"JX1"``, ``"changing-shape"`` ->
+    ``"JX101"``, ``"ALL"`` -> ``""``. ``where`` names the option in the error.
+
+    Raises:
+      UsageError: there is no such code or rule.
+    """
     rules = registry.rules()
     wanted = text.strip().upper()
     if wanted == ALL:
@@ -83,6 +90,7 @@ def _known(text: str, where: str) -> str:
 
 
 def _longest(codes: Sequence[str], code: str) -> int | None:
+    """Return the length of the longest of ``codes`` that is a prefix of ``code``; None: none of them is."""
     return max((len(c) for c in codes if code.startswith(c)), default=None)
 
 
@@ -109,7 +117,8 @@ class Filter:
         self._used: dict[tuple[str, int], set[str]] = {}
 
     def selects(self, code: str) -> bool:
-        """Return whether the option ``select`` includes ``code``. The option ``ignore`` is not considered."""
+        """Return whether the option ``select`` includes ``code``; an empty ``select`` includes all. The
+        option ``ignore`` is not considered."""
         return not self._chosen.select or _longest(self._chosen.select, code) is not None
 
     def takes(self, code: str) -> bool:
@@ -118,12 +127,14 @@ class Filter:
         return self._chosen.takes(code)
 
     def keep(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings that are reported: those that no option and no comment excludes."""
+        """Return those of ``findings`` that no option and no comment excludes. Comments that excluded a
+        finding are remembered for ``unused``."""
         return [f for f in findings if self.looks_at(f.code, f.source)]
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
         """Return whether neither an option nor a comment excludes a finding with ``code`` on the user's line
-        ``source``. None: the line is unknown, and only ``select`` and ``ignore`` are considered."""
+        ``source``. If a comment excludes it, remember the comment for ``unused``. ``source`` None: the line
+        is unknown, and only ``select`` and ``ignore`` are considered."""
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
         path = self._relative(source.file)
@@ -139,6 +150,7 @@ class Filter:
         return kept
 
     def _of(self, file: str) -> list[Ignore]:
+        """Return the ``# jaxscope: ignore`` comments in ``file``; empty if the file cannot be read."""
         if file not in self._comments:
             source = self._text(file)
             # Most files have no such comment, and are not parsed.
@@ -147,9 +159,9 @@ class Filter:
         return self._comments[file]
 
     def unused(self, run: Run, looked_at: Callable[[str], bool] = lambda _: True) -> list[Finding]:
-        """Return notes (JX902) about comments in the user's files of ``run`` that excluded no finding, also
-        for only one of their codes, or that name no rule. Call this method after all findings have passed the
-        filter.
+        """Return notes (JX902) about ``# jaxscope: ignore`` comments in the user's files of ``run``: comments
+        that excluded no finding, and comments with a code that excluded none, does not exist or is missing.
+        Call this method after all findings have passed the filter.
 
         ``looked_at`` takes a code and returns whether this check can report it; comments for other codes are
         not reported.
@@ -165,6 +177,8 @@ class Filter:
         return [f for f in found if self._chosen.takes(f.code)]
 
     def _unused(self, comment: Ignore, used: set[str], looked_at: Callable[[str], bool]) -> Message | None:
+        """Return the text of the note of ``unused`` about ``comment``; None: it needs no note. ``used`` has
+        the codes of the findings that the comment excluded."""
         if comment.codes is None:
             # The comment may exclude codes that are not selected in this check.
             everything = not self._chosen.select and not self._chosen.ignore
@@ -189,8 +203,9 @@ def _covers(comment: Ignore, code: str) -> bool:
 
 
 def _files(run: Run) -> set[str]:
-    """Return the names of the user's files: those that define a function of the user, or contain the line of
-    a recorded call or of an operation outside jit."""
+    """Return the names of the files that define a function of the user, or contain the line of a recorded
+    call or of an operation outside jit. If no line of the user made the call, this is a line of an installed
+    package."""
     functions = {f.seen.file for f in run.functions.values() if f.user and f.seen.file}
     sites = {c.site.file for c in run.compilations.values() if c.site is not None}
     return functions | sites

@@ -63,7 +63,7 @@ def aim(runs: Sequence[Run], targets: Iterable[str], tables: Mapping[str, Limits
 
 
 def not_recorded(a: Aim, argv: Sequence[str]) -> UsageError | None:
-    """Return an error if the runs of ``a`` were not compiled for one of the targets on the command line; else
+    """Return an error if a target on the command line is not among the targets of the runs of ``a``; else
     None. ``argv``, the program's command line, is for the suggested command that compiles for the target."""
     there = [t.name for run in a.runs for t in run.targets]
     missing = [name for name in a.names if name not in there]
@@ -84,9 +84,9 @@ def _command(targets: Sequence[str], argv: Sequence[str]) -> str:
 
 
 def of_rules(a: Aim, findings: Sequence[Finding], *, rules: bool) -> list[Finding]:
-    """Return ``findings``, the findings of the first run, with added findings about programs for targets
+    """Return ``findings``, the findings of the first run, and add findings about programs for targets
     (machines to compile for). If the command line names targets, findings that are only about other targets
-    are removed.
+    are left out.
 
     Args:
       a: the targets to check, and the runs.
@@ -108,9 +108,9 @@ def of_rules(a: Aim, findings: Sequence[Finding], *, rules: bool) -> list[Findin
 
 
 def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
-    """Return a finding for each limit that a program for a target (a machine to compile for) exceeds, and for
-    each that cannot be checked. If the command line names targets, these are checked against all limits;
-    otherwise only the limits in ``a.tables`` are checked.
+    """Return an error for each limit that a program for a target (a machine to compile for) exceeds, and a
+    note for each limit that cannot be checked. If the command line names targets, only programs for these
+    targets are checked, against all limits. Otherwise only the limits in ``a.tables`` are checked.
 
     Args:
       a: the targets to check, and the runs.
@@ -161,8 +161,9 @@ def alone(text: str) -> str | None:
 def _over(
     run: Run, name: str, limits: Limits, functions: Mapping[str, Limits], tables: Mapping[str, Limits]
 ) -> Iterator[Finding]:
-    """Yield a finding for each limit that a program of ``run`` for the target ``name`` exceeds, or that
-    cannot be checked. Limits in ``functions`` and ``tables`` that apply to it replace those in ``limits``."""
+    """Yield an error for each limit that a program of ``run`` for the target ``name`` exceeds, and a note for
+    each that cannot be checked. The limits in ``functions`` for the program's function, and those in
+    ``tables`` for the target, replace the same limits in ``limits``."""
     own = tables_for(name, tables)
     for f in _users(run):
         special = [*(allowed for text, allowed in functions.items() if matches(f, text)), *own]
@@ -171,8 +172,9 @@ def _over(
 
 
 def _unknown(run: Run, name: str) -> Iterator[Finding]:
-    """Yield a note (JX901) for each program that was not compiled for the target ``name``, for each of the
-    user's compiled functions without a program for it, and one if there is no program for it at all."""
+    """Yield a note (JX901) for each program that should have been compiled for the target ``name`` and was
+    not, for each compiled function of the user without a program for this target, and one if there is no
+    program for this target at all."""
     programs = [p for p in run.retargeted.values() if p.target == name]
     for p in programs:
         if p.state not in (OK, EXHAUSTED):

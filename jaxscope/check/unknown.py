@@ -17,8 +17,8 @@ CODE = "JX901"
 
 
 def not_known(text: Words, c: Compilation | None = None) -> Finding:
-    """Return a note (JX901) about a figure that a check cannot consider because it was not recorded; ``text``
-    describes it. ``c`` is the compilation that the note is about; None: the whole run."""
+    """Return a note (JX901) with the title ``text``, which says what a check could not consider. ``c`` is the
+    compilation that the note is about; None: the whole run."""
     if c is None:
         return Finding(CODE, NOTE, CERTAIN, text)
     return Finding(
@@ -27,8 +27,7 @@ def not_known(text: Words, c: Compilation | None = None) -> Finding:
 
 
 def not_recorded(text: Words) -> Finding:
-    """Return an error (JX901) about a part of the run that was not recorded, so that it was not checked.
-    ``text`` describes the part and the reason."""
+    """Return an error (JX901) with the title ``text``, which says what could not be checked and why."""
     return msgspec.structs.replace(not_known(text), severity=ERROR)
 
 
@@ -38,7 +37,8 @@ def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Fin
     Args:
       failure: how the program failed.
       source: the user's line that raised the exception; None: unknown.
-      surely: True: the finding is a warning. False, because an exit code may be intended: a note.
+      surely: whether this was certainly a failure. True: the finding is a warning. False (the exit code may
+        be intended): a note.
     """
     found = not_known(message("checked-until-failure", failure=failure))
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)

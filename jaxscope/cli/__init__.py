@@ -92,7 +92,8 @@ _MODULES = {verb: verb for group in VERBS.values() for verb, _, _ in group} | HI
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises UsageError, and formats help for the width of the terminal."""
+    """An argument parser that raises UsageError instead of ending the process, and formats help for the width
+    of the terminal."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("formatter_class", Help)
@@ -109,14 +110,15 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line ``argv`` (default: that of this process) and exit with its exit code. This is 2 if
-    jaxscope reports an error, such as wrong usage."""
+    """Run the command line ``argv`` (default: the command line of this process), and end this process with
+    the exit code of ``command``."""
     os.environ.pop("JAXSCOPE", None)  # jaxscope's own command line does not record itself
     sys.exit(command(sys.argv[1:] if argv is None else list(argv)))
 
 
 def command(argv: list[str]) -> int:
-    """Run one command line and return its exit code. Errors are printed, not raised."""
+    """Run the command line ``argv`` and return its exit code. Errors are printed, not raised; their exit code
+    is 2. After Ctrl-C, return 130; if the reader of stdout has closed it, return 141."""
     from jaxscope.report.console import tolerant
 
     for stream in (sys.stdout, sys.stderr):
@@ -174,6 +176,12 @@ def _drop_stdout() -> None:
 
 
 def _dispatch(argv: list[str]) -> int:
+    """Run the command that ``argv`` names, and return its exit code. Without a command, print the overview
+    and return 2.
+
+    Raises:
+      JaxscopeError: there is no such command, or its handler raised the error.
+    """
     first = argv[0] if argv else ""
     if not argv:
         sys.stderr.write(overview() + "\n")

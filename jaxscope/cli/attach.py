@@ -111,8 +111,8 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
 
 
 def _end(run: RunDir, kept: Kept) -> Ended | Left:
-    """Return how the program ended, from the log of ``run``, into which its parent process (the keeper)
-    writes this. Return UNSEEN if nothing is written within GRACE_S seconds."""
+    """Return how the program ended, which its parent process (the keeper) writes into the log of ``run``.
+    Return UNSEEN if it is not written within GRACE_S seconds."""
     from jaxscope.model.load import load
 
     until = time.monotonic() + GRACE_S

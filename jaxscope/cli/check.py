@@ -132,8 +132,9 @@ def handle(args: argparse.Namespace) -> int:
     print the findings. Return 0 if the run passes, else 1.
 
     Raises:
-      UsageError: the options are invalid, or one of them cannot be checked in this run. If one cannot be
-        checked, the findings of the other options are printed first.
+      JaxscopeError: there is no such run, or the baseline file cannot be read or written.
+      UsageError: the options are invalid, or one of them cannot be checked in this run. In the second case,
+        the findings of the other options are printed first.
     """
     given = {key: getattr(args, key.replace("-", "_"), None) for key in config.OPTIONS["check"]}
     plan = _plan(options(given))
@@ -248,7 +249,8 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
 def options(command_line: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the check, as name in ``[tool.jaxscope.check]`` -> value. ``command_line`` has
     the options on the command line. An option that is None or missing there comes from its environment
-    variable, or else from pyproject.toml. Options without a value are not in the result."""
+    variable, or else from pyproject.toml. There, a relative ``baseline`` is relative to the directory of this
+    file. Options without a value are not in the result."""
     loaded = config.load()
     found = {key: loaded.get("check", key, command_line.get(key)) for key in config.OPTIONS["check"]}
     configured = loaded.values.get("check", {}).get("baseline")

@@ -112,7 +112,11 @@ def add_parser(subparsers: Any) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope compile``: compile the function (with ``--rest``, the remaining programs of a run) and
     print the result. Return 1 if a program does not compile or does not fit into memory, or if the user's
-    code raises an exception; the exit code of a separate process that failed otherwise; else 0."""
+    code raises an exception; else 0. For targets of several sizes, see ``_apart``.
+
+    Raises:
+      JaxscopeError: the options are invalid, or the compiler for a target is not installed.
+    """
     if args.rest is not None:
         from jaxscope.cli import resume
 
@@ -166,7 +170,8 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
     """Run ``jaxscope compile`` once for each of ``groups``, each time in a separate process, print the
-    results, and return the exit code. If a process fails otherwise than with exit code 1, return at once.
+    results, and return the exit code. If a process ends with another exit code than 0 or 1, return this exit
+    code at once.
 
     A group is a list of targets (accelerators) with the same number of devices. The run directories of later
     groups are inside that of the first one.
@@ -326,7 +331,7 @@ def _arguments(
     axes: list[tuple[str, int]] | None,
 ) -> list[Any]:
     """Return the arguments to trace the function with: a ``jax.ShapeDtypeStruct`` for each shape in
-    ``specs``, and the values for the names in ``specs``.
+    ``specs``, and for each name in ``specs`` what the function of this name returns.
 
     Args:
       module: the module of functions whose name has no module.

@@ -180,6 +180,13 @@ def _read(path: Path) -> Config:
 
 
 def _checked(path: Path, table: str, key: str, value: Any, tables: list[str] | None = None) -> Any:
+    """Return ``value``, the value of the option ``key`` in pyproject.toml (``path``), converted by
+    ``Option.read`` if the option has this function. ``table`` is the option's table; ``tables``, further
+    names that the hint may suggest.
+
+    Raises:
+      UsageError: there is no such option, or the value is not allowed.
+    """
     known = OPTIONS[table]
     where = f"[tool.jaxscope{'.' + table if table else ''}]"
     if key not in known:
@@ -327,6 +334,12 @@ def check_spec(text: str) -> dict[str, Any]:
 
 
 def _from_text(variable: str, text: str, option: Option, key: str = "") -> Any:
+    """Parse ``text``, the value of ``option`` in an environment variable or in ``--check``: ``"1"`` -> True,
+    ``"a, b"`` -> ``["a", "b"]`` for a list. ``variable`` says in the error where the value is.
+
+    Raises:
+      UsageError: the value is not allowed.
+    """
     if option.read is not None and option.type is not dict:
         return option.read(key, text, variable)
     if option.type is bool:

@@ -67,7 +67,11 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope diff``: compare two runs or compilations and print the result. Return 1 if they differ
-    and ``--exit-code`` is given, else 0."""
+    and ``--exit-code`` is given, else 0.
+
+    Raises:
+      JaxscopeError: a run, function or compilation does not exist, or both arguments mean the same.
+    """
     from jaxscope.model import diff
     from jaxscope.report import diff as report
 
@@ -92,6 +96,9 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _sides(first: str, second: str) -> tuple[Side, Side]:
+    """Return the two sides that the arguments ``first`` and ``second`` mean. If only one argument names a
+    function, it also counts for the other run; if only one names a compilation, the other side gets the
+    latest compilation."""
     (run_a, name_a), (run_b, name_b) = _parts(first), _parts(second)
     if not second.partition("#")[0] and name_b:  # '#2' alone: another compilation of the first function
         run_b, name_b = run_a, f"{(name_a or '').partition('#')[0]}{name_b}"
@@ -147,6 +154,8 @@ def _parts(text: str) -> tuple[str, str | None]:
 
 
 def _directory(run: str, typed: str) -> RunDir:
+    """Return the directory of the run ``run`` (empty: the newest). For the run of a job, print which rank
+    (process) is compared. ``typed`` is the whole argument, for a hint."""
     try:
         found = chosen(run or None)
     except RunNotFound as e:

@@ -102,8 +102,8 @@ def _timeline(args: argparse.Namespace) -> None:
 
 
 def _graph(args: argparse.Namespace) -> None:
-    """Write the file of ``--graph``: the instructions of one program as a graph. Without FUNCTION, it is a
-    program of the slowest of the user's functions that have a compiled text; without #n, the latest program
+    """Write the file of ``--graph``: the instructions of one program as a graph. Without FUNCTION, take the
+    slowest of the user's functions that have a compiled text; without #n, the latest program of the function
     with such a text.
 
     Raises:

@@ -42,7 +42,11 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope launch``: run the job and print its summary. Return the exit code of the first process
-    that failed, 0 if none failed, or 2 if nothing follows ``launch`` on the command line."""
+    that failed, 0 if none failed, or 2 if nothing follows ``launch`` on the command line.
+
+    Raises:
+      JaxscopeError: the options are invalid, or no program is named.
+    """
     from jaxscope.launch import ranks
 
     parser = options.parser()

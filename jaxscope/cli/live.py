@@ -1,8 +1,8 @@
 """Print lines on stderr while the program runs.
 
 With ``--live``, print a line for each recompile. In a job of several processes (ranks), print a line if ranks
-compile different programs, or if ranks wait for another rank without progress (``--compare-ranks``, which is
-the default up to MOST_RANKS ranks).
+compile different programs, or if ranks make no progress because they wait for another rank
+(``--compare-ranks``, which is the default up to MOST_RANKS ranks).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ DIVERGED = 4  # exit code
 
 
 def handle_follow(args: argparse.Namespace) -> int:
-    """Run ``jaxscope _follow DIRECTORY PID``: print a line for each recompile recorded in the directory until
-    the process PID ends. Return 0."""
+    """Run ``jaxscope _follow DIRECTORY PID``: until the process PID ends, print a line for each recompile
+    that is recorded in DIRECTORY. Return 0."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which may continue
     gone = threading.Event()
 
@@ -46,9 +46,9 @@ def handle_follow(args: argparse.Namespace) -> int:
 
 
 def together(besides: list[Beside]) -> Beside | None:
-    """Return a function that runs all of ``besides`` at the same time and waits for them; None if ``besides``
-    is empty. Each of these functions works while the program runs. Its arguments are an event that is set
-    when the program ends, and the program's process id."""
+    """Return a function that runs all functions in ``besides`` at the same time while the program runs, and
+    waits until they return; None if ``besides`` is empty. Each function takes an event that is set when the
+    program ends, and the program's process id."""
     if len(besides) < 2:
         return besides[0] if besides else None
 
@@ -65,8 +65,8 @@ def together(besides: list[Beside]) -> Beside | None:
 def compare_ranks(
     record: RunDir, rank: int | None, patience_s: float | None, *, holds: bool, most_ranks: int | None
 ) -> Beside:
-    """Return a function that prints, while the program runs, where the ranks (processes) of a job differ. In
-    all ranks except rank 0 it prints nothing, so that each line is printed once.
+    """Return a function that prints, while the program runs, where the ranks (processes) of a job differ, and
+    records this in the run of the job. In other ranks than rank 0, the function does nothing.
 
     Args:
       record: the run directory of this process.
@@ -154,9 +154,9 @@ def stop_on_divergence(record: RunDir) -> Beside:
 
 
 def live(record: RunDir) -> Beside:
-    """Return a function that prints a line on stderr for each recompile in the log of ``record``. Its
-    arguments are an event that is set when the program ends, and the program's process id. It returns soon
-    after this event is set."""
+    """Return a function that prints a line on stderr for each recompile in the log of ``record``. It takes an
+    event that is set when the program ends, and the program's process id (not used), and returns soon after
+    the event is set."""
 
     def follow(ended: threading.Event, pid: int) -> None:
         try:

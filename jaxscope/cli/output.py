@@ -27,14 +27,14 @@ NAMED = 6  # functions listed in the message about an ambiguous name
 
 def chosen(run_name: str | None, rank: int | None = None) -> RunDir:
     """Return the directory of the run that the command line calls ``run_name``; None: the newest run that
-    recorded anything.
+    recorded anything. In the run of a job, return the directory of the process with the number ``rank``;
+    None: of the first process that recorded anything.
 
-    The run of a job contains a directory for each rank (process of the job); then return the directory of
-    ``rank`` (None: of the first rank). Print a note on stderr if several runs have this name, or if
-    ``latest`` skips a newer run that recorded nothing.
+    Print a note on stderr if several runs have this name, or if ``latest`` skips a newer run that recorded
+    nothing.
 
     Raises:
-      RunNotFound: there is no such run.
+      RunNotFound: there is no such run or rank.
     """
     found = store.find(run_name)
     if run_name == found.name and run_name != found.path.name and not Path(run_name).is_dir():

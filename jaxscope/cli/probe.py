@@ -91,7 +91,7 @@ def probe() -> list[Field]:
     value, each with whether the installed JAX gave one.
 
     Raises:
-      JaxscopeError: the program failed, or recorded nothing.
+      JaxscopeError: the program failed, or did not end within SECONDS seconds.
     """
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"

@@ -21,8 +21,9 @@ COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 def handle(run_name: str) -> int:
     """Compile the programs of the run ``run_name``, and of the runs inside its directory, that have no result
-    yet for their targets (accelerators of other machines). Return 1 if the compiler's process cannot start,
-    or if it crashed, took too long or ended again; else 0.
+    yet for their targets (accelerators of other machines). A run for which another process compiles now is
+    skipped. Return 1 if the compiler's process cannot start, or if it crashed, took too long or ended again;
+    else 0.
 
     Raises:
       RunNotFound: there is no such run.

@@ -55,10 +55,14 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope run``. If it waited for the program's end, return the program's exit code, with two
-    exceptions: CHECK_FAILED if the program succeeded and ``--check`` failed, and live.DIVERGED if
+    """Run ``jaxscope run``. Return the program's exit code after the program's end, with two exceptions:
+    CHECK_FAILED if the program succeeded and ``--check`` failed, and live.DIVERGED if
     ``--stop-on-divergence`` ended the job. If a signal ended the program, end this process with the same
-    signal."""
+    signal. If the program still runs, return 0 with ``--detach``, else the code of ``attach.Left``.
+
+    Raises:
+      JaxscopeError: the options are invalid, or the run directory cannot be created (see ``_make_run``).
+    """
     parser = options.parser()
     ours, words = options.split(args.words, parser)
     parser.ours, parser.rest = ours, words
@@ -105,7 +109,7 @@ def _complete(opts: argparse.Namespace) -> None:
     """Fill in ``opts``, the options on the command line, from the configuration. Set ``opts.launched`` to the
     job (a program in several processes) that this process belongs to; None: no job.
 
-    Also check the options, so that a mistake is found before the program runs.
+    Also check whether the options can be combined.
 
     Raises:
       JaxscopeError: the options contradict each other, or need a package that is not installed.
@@ -132,7 +136,7 @@ def _complete(opts: argparse.Namespace) -> None:
 
 def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
     """Return the options of ``--check``, completed from the configuration, as name -> value; None without
-    ``--check``. With ``--check`` and targets (accelerators to compile for), also set ``opts.wait_targets``.
+    ``--check``. If there are also targets (accelerators to compile for), set ``opts.wait_targets``.
     ``rounds`` are the executions of the program.
 
     Raises:
@@ -242,6 +246,11 @@ def _import_report(record: RunDir, ended: threading.Event, pid: int) -> None:
 
 
 def _detach(each: Round, opts: argparse.Namespace) -> int:
+    """Start the program in the background, print its run directory, and return 0.
+
+    Raises:
+      JaxscopeError: there is no such program, or its directory cannot be created.
+    """
     program = each.program
     if not program.runnable:
         raise UsageError(
@@ -384,6 +393,8 @@ def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
 
 
 def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[str, str]:
+    """Return the environment of the program. With targets, it makes JAX simulate as many CPU devices as they
+    have."""
     recording_options = _recording_options(opts, each)
     env = command.environment(record.path, recording_options, sweep_values.environment(each.settings))
     if each.targets:
@@ -394,7 +405,8 @@ def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[
 
 
 def _read(record: RunDir | None) -> Callable[[], Ended]:
-    """Return a function that returns the recorded run ``record``, at each call the same object."""
+    """Return a function that returns the run recorded in ``record``, the same object at each call. Call it
+    only if ``record`` is not None."""
 
     @functools.cache
     def read() -> Ended:
@@ -409,6 +421,8 @@ def _read(record: RunDir | None) -> Callable[[], Ended]:
 def _report(
     record: RunDir, ended: program_events.Ended, read: Callable[[], Ended], *, unseen: bool = False
 ) -> None:
+    """Print the summary of the run on stderr, or why nothing was recorded. If this fails, print the error.
+    ``unseen``: the terminal interface hid the program's output."""
     try:
         if not _something(record, ended, read):
             from jaxscope.launch import recording_check
@@ -470,8 +484,7 @@ def _other_ranks(record: RunDir) -> Job | None:
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
-    """Return whether the run ``record`` has anything to report. If no process began to record, return False
-    without the slow import of the modules that read the log.
+    """Return whether the run ``record`` has anything to report.
 
     Args:
       ended: how the program ended.

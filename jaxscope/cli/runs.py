@@ -369,8 +369,8 @@ def _remove(directory: RunDir) -> bool:
 
 def _going_on(directory: RunDir) -> bool:
     """Return whether a process still writes into the run ``directory``, its ranks (processes of a job) or the
-    runs inside it. If this is unknown, because the process is on another machine, return whether it wrote
-    within the last day."""
+    runs inside it, or still compiles their programs for targets. If this is unknown, because the process is
+    on another machine, return whether it wrote within the last day."""
     from jaxscope.model.load import going_on, load
 
     places = store.rank_runs(directory)

@@ -130,8 +130,9 @@ def _value(text: str, at: int) -> tuple[str, int]:
 
 
 def program(command: Command, chosen: Sequence[Setting]) -> Command:
-    """Return the command line ``command`` with the flags among ``chosen``. A flag replaces the same flag in
-    ``command``, or is appended: ``train.py --mesh=8`` -> ``train.py --mesh=4``."""
+    """Return the command line ``command`` with the flags among ``chosen``. A flag replaces the last
+    occurrence of the same flag in ``command``, or is appended (before ``--``): ``train.py --mesh=8`` ->
+    ``train.py --mesh=4``."""
     first = 2 if command.words[0] in ("-m", "-c") else 1
     words, arguments = command.words[:first], command.words[first:]
     for setting in chosen:

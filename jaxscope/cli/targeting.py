@@ -140,7 +140,8 @@ def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Po
 
 
 class _Restarts:
-    """Counts how often in a row the worker ended without having compiled anything."""
+    """Counts how often in a row the worker (the process that compiles) ended without having compiled
+    anything."""
 
     def __init__(self) -> None:
         self._without_progress = 0

@@ -91,7 +91,11 @@ def parser() -> Parser:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope try``: run the program twice and print the comparison. Return the exit code of the
-    result, which ``--help`` lists."""
+    result, which ``--help`` lists.
+
+    Raises:
+      JaxscopeError: the options are invalid, git failed, or a run recorded nothing.
+    """
     from jaxscope.cli.output import console_for, deliver
     from jaxscope.report import trial
     from jaxscope.report.json_report import compact, dumps

@@ -45,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope view``: open the terminal interface; without a terminal, print the text report. Return
-    the exit code."""
+    TERMINATED if a signal or the closing of the terminal ended the interface, else 0."""
     directory = (begun() if args.run in (None, "latest") else None) or chosen(args.run)
     if not on_a_terminal():
         sys.stderr.write("jaxscope: no terminal to show the view in; this is the text report\n")
@@ -54,8 +54,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def begun() -> RunDir | None:
-    """Return the newest run if its program is running and has not imported jax yet; else None. The command
-    line's ``latest`` would skip this run, because it has recorded nothing."""
+    """Return the newest run if its program is running and has not imported jax yet; else None. ``latest``
+    would skip this run."""
     runs = store.all_runs()
     if not runs or runs[-1].recorded:
         return None

@@ -33,8 +33,8 @@ _IDENTITY = {
 
 
 class Repository:
-    """The git repository of the current directory, and a temporary directory into which its versions are
-    checked out.
+    """The git repository of the current directory, and a temporary directory (``room``) into which its
+    versions are checked out.
 
     Attributes:
       root: the top of the user's checkout.
@@ -131,6 +131,12 @@ class Repository:
                 self.git("worktree", "prune")
 
     def _apply(self, patch: Path) -> None:
+        """Apply the diff ``patch`` to ``tree``. Its paths begin at the top of the repository, or else at the
+        user's current directory.
+
+        Raises:
+          UsageError: the patch does not apply.
+        """
         words = ("apply", "--whitespace=nowarn", "--recount")
         try:
             self.git(*words, str(patch), at=self.tree, env=self._env)
@@ -145,9 +151,10 @@ class Repository:
                 raise _does_not_apply(patch, e) from e
 
     def python_path(self) -> list[str]:
-        """Return entries for PYTHONPATH that make the program import its code from ``tree``. For each entry
-        of ``sys.path`` in the user's checkout, and for each package that is installed from there (``pip
-        install -e``), this is the corresponding directory in ``tree``, if it exists there."""
+        """Return entries for PYTHONPATH that make the program import its code from ``tree``: the directories
+        in ``tree`` that correspond to entries of ``sys.path`` in the user's checkout, and to packages that
+        are installed from there (``pip install -e``). Directories that do not exist in ``tree`` are left
+        out."""
         entries = [Path(entry) for entry in sys.path[1:] if entry]
         for name, module in list(sys.modules.items()):
             mapping = getattr(module, "MAPPING", None)  # of setuptools
@@ -166,6 +173,8 @@ def _does_not_apply(patch: Path, e: UsageError) -> UsageError:
 
 
 def _environment() -> dict[str, str]:
+    """Return the environment for git: without the variables of a git command that started jaxscope, without
+    questions to the user, with English messages."""
     env = {name: value for name, value in os.environ.items() if name not in _FROM_GIT}
     return {**env, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 

@@ -126,8 +126,8 @@ def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, d
 
 def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
     """Return old name -> new name of functions whose file was moved: ``old.py::step`` -> ``new.py::step``.
-    This is so if exactly one name that ends in ``::step`` is only in ``before``, and exactly one is only in
-    ``after``."""
+    ``step`` counts as moved if exactly one name that ends in ``::step`` is only in ``before``, and exactly
+    one is only in ``after``."""
 
     def by_tail(names: Iterable[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -279,9 +279,9 @@ def _new_function(entry: FunctionEntry) -> Finding:
 
 
 def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total: Message | None) -> Finding:
-    """Return an error about ``surplus``, recompiles of ``f`` with a cause that the baseline does not have, or
-    has less often. They are in order of time. ``total`` is a message with a count that grew, now and in the
-    baseline; None if no count grew."""
+    """Return an error about ``surplus``, recompiles of ``f`` in order of time, with a cause that the baseline
+    does not have, or has less often. ``total`` is a message with a count that grew, now and in the baseline;
+    None if no count grew."""
     last, cause = surplus[-1]
     times = message("baseline-times", n=len(surplus)) if len(surplus) > 1 else None
     return Finding(

@@ -76,8 +76,8 @@ class Extracted(msgspec.Struct):
 def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Extracted:
     """Return what a baseline file keeps of ``run`` and of ``findings`` (findings of the rules), with the
     records that the figures come from. Findings that depend on measured seconds (``Finding.by_chance``) are
-    omitted, because another run may not have them. File names become relative to the directories ``roots``;
-    empty: to the directory in which the program ran."""
+    omitted. File names become relative to the directories ``roots``; empty: to the directory in which the
+    program ran."""
     main = run.main
     started = main.started if main is not None else None
     cwd = started.cwd if started is not None else ""
@@ -119,7 +119,7 @@ def minor(version: str | None) -> str | None:
 def finding_key(names: Names, run: Run, f: Finding) -> str:
     """Return the key of the finding ``f`` in a baseline file: ``JX101 train.py::step batch['x']``. Its parts
     are the code, the user's function (or else the function that contains the line of ``f``), and the
-    argument; without those that ``f`` does not have. They stay the same when lines move."""
+    argument. Parts that ``f`` does not have are left out. The key stays the same when lines move."""
     where = names.function(run.functions.get(f.function or ""))
     if where is None and f.source is not None:
         where = f"{names.file(f.source.file)}::{clean(f.source.function)}"
@@ -128,8 +128,7 @@ def finding_key(names: Names, run: Run, f: Finding) -> str:
 
 def cause_key(cause: Cause) -> str:
     """Return the key of the cause of a recompile in a baseline file: ``shape of batch['x'] (trace)``. The
-    word in parentheses is the first of JAX's caches that missed. The key has no values such as shapes,
-    because some values differ in every run."""
+    word in parentheses is the first of JAX's caches that missed. The key has no values such as shapes."""
     return f"{cause.kind}{f' of {clean(cause.path)}' if cause.path else ''} ({cause.level})"
 
 
@@ -151,7 +150,7 @@ def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
 def _transfers(run: Run, names: Names) -> dict[str, dict[str, list[Transfer]]]:
     """Return the copies between host and devices that the user's lines requested: name of the requesting
     function (``train.py::main``) -> kind and direction (``float, device_to_host``) -> copies. Copies without
-    a count are skipped."""
+    a count, and copies that no expression of the user requests, are skipped."""
     found: dict[str, dict[str, list[Transfer]]] = {}
     for t in transfers.transfers(run):
         if t.source is not None and t.count and t.kind not in transfers.NOT_ASKED:

@@ -168,8 +168,8 @@ def looks_like_one(path: Path) -> bool:
 
 
 def permitted(environ: Mapping[str, str]) -> None:
-    """Raise BaselineError if the environment variable CI is not empty, ``0`` or ``false``, because nobody
-    would review a baseline written in CI."""
+    """Raise BaselineError if the environment variable CI is not empty, ``0`` or ``false``."""
+    # Nobody would review a baseline written in CI.
     if environ.get("CI", "").casefold() not in ("", "0", "false"):
         raise BaselineError(
             f"the baseline is not updated in CI (CI={environ['CI']})",

@@ -76,8 +76,9 @@ class Pair(NamedTuple):
 
     @property
     def resized(self) -> bool:
-        """Return whether arguments that both programs of the pair have differ in shape, or their arguments
-        differ and none is in both. If so, larger figures do not mean a worse program."""
+        """Return whether an argument that both programs have differs in shape, or the programs have no
+        argument in common. If so, larger figures do not mean a worse program. False if all arguments are
+        equal."""
         return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(
@@ -151,13 +152,15 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
 
 
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
-    """Pair the programs of a function in the run with its programs in the baseline. Return (pairs, remaining
-    programs). A remaining program of the run is returned together with a remaining program of the baseline,
-    to show how they differ. If one of the two has more remaining programs, its further ones are omitted.
+    """Pair the programs of a function in the run with its programs in the baseline. Return (pairs,
+    unmatched). ``unmatched`` are programs of the run without a counterpart; each is returned with a remaining
+    program of the baseline, to show how their arguments differ. If the run or the baseline has more remaining
+    programs than the other, its further ones are omitted.
 
     Programs with equal arguments are paired first, then programs whose arguments have equal shapes. So a
-    program with another dtype or sharding counts as changed, and one with another batch size as another
-    program. A single program in the baseline and a single program in the run are always paired.
+    program with another dtype or sharding counts as a changed program, but a program with another batch size
+    as a different program. A single program in the baseline and a single program in the run are always
+    paired.
 
     Args:
       old: the function in the baseline.
@@ -207,6 +210,8 @@ def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
 
 
 def _shapes(arguments: Mapping[str, int]) -> dict[str, set[str]]:
+    """Return argument -> its shapes: ``{"batch['x']: f32[64,32] P('data',)": 1}`` -> ``{"batch['x']":
+    {"[64,32]"}}``. A text without a shape is taken as it is."""
     found: dict[str, set[str]] = {}
     for text in arguments:
         path, _, value = text.rpartition(": ")
@@ -216,6 +221,8 @@ def _shapes(arguments: Mapping[str, int]) -> dict[str, set[str]]:
 
 
 def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[ArgumentChange]:
+    """Return the arguments that differ between two programs: changed and new ones, then removed ones.
+    ``before`` and ``after`` are the arguments of the programs, as text -> how often it occurs."""
     added = Counter(dict(after)) - Counter(dict(before))
     removed: dict[str, list[str]] = {}
     for text in Counter(dict(before)) - Counter(dict(after)):

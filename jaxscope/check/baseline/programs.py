@@ -1,8 +1,9 @@
-"""Compare the programs of one function with those in a baseline, figure by figure.
+"""Compare the programs of one function with those in a baseline (the saved figures of an earlier run), figure
+by figure.
 
-There is one check for each kind of figure (memory, collectives, fusions, ...). It takes a program in the
-baseline and its counterpart in the run. It returns the figures that became worse, with the responsible line,
-and texts about the figures that became better.
+There is one check for each kind of figure (memory, collectives, fusions, ...). Each check takes a program in
+the baseline and its counterpart in the run. It returns the figures that became worse, with the responsible
+line, and texts about the figures that became better.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ Result = tuple[list[Regression], Sequence[Words]]  # what became worse, and text
 
 def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pair]) -> Iterator[Finding]:
     """Yield an error for each figure of the programs of one function (``entry``) that is worse than in the
-    baseline, and notes about figures that are better or unknown. ``paired`` are the programs with a
-    counterpart in the baseline. Of ``baseline``, only the tolerances are read.
+    baseline, and notes about figures that are better (in programs whose arguments have the same shapes) or
+    unknown. ``paired`` are the programs with a counterpart in the baseline. Of ``baseline``, only the
+    tolerances are read.
 
     Figures that became worse in programs with the same changed arguments share one error.
     """
@@ -163,9 +165,14 @@ def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Di
 def _together(
     metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
-    """Return a check of the figures of ``metric`` in one program. If some grew, it returns a single
-    regression with ``code`` and ``advice``, whose title has at most ``shown`` of them, with ``per_device`` as
-    bytes per device."""
+    """Return a check of the figures of ``metric`` in one program. If at least one figure grew, the check
+    returns one regression with ``code`` and ``advice`` for all that changed; else texts about those that
+    fell.
+
+    Args:
+      per_device: whether the title says that the figures are memory per device.
+      shown: the largest number of figures in the title.
+    """
 
     def check(pair: Pair, tolerance: float) -> Result:
         grew, fell = _sorted(metric, pair, tolerance)
@@ -209,6 +216,8 @@ def _each(
 
 
 def _first_source(pair: Pair, items: str, key: Callable[[Any], str], name: str) -> Frame | None:
+    """Return the first user's line of an entry of the list ``items`` whose figure is ``name``; None: unknown.
+    ``items`` and ``key`` are arguments of ``_each``."""
     lowered = pair.entry.texts.stablehlo
     found = [
         x for x in (getattr(lowered, items) if lowered is not None else ()) if key(x) == name and x.source
@@ -219,9 +228,9 @@ def _first_source(pair: Pair, items: str, key: Callable[[Any], str], name: str) 
 
 
 def _products(pair: Pair, _: float) -> Result:
-    """Return a regression if matrix products of a kind (dtypes and precision) are new in a program that had
-    others, or replace products of another kind. More products of a known kind only mean a larger program. The
-    tolerance is not used."""
+    """Return a regression if there are more matrix products of one kind (dtypes and precision) and fewer of
+    another, or if a kind is new in a program that had matrix products. More products of a known kind only
+    mean a larger program."""
     grew, fell = _sorted(metrics.PRODUCTS, pair)
     changed = [d for d in grew if fell or not d.before]
     if not changed or (not fell and not pair.old.products):
@@ -234,7 +243,7 @@ def _products(pair: Pair, _: float) -> Result:
 
 def _loops(pair: Pair, _: float) -> Result:
     """Return a regression for any change in the number of loops. Fewer loops are not better, because loops
-    may have been unrolled. The second parameter, the tolerance, is not used."""
+    may have been unrolled."""
     grew, fell = _sorted(metrics.LOOPS, pair)
     if not grew and not fell:
         return [], []
@@ -255,6 +264,8 @@ def _loops(pair: Pair, _: float) -> Result:
 
 
 def _collectives(pair: Pair, _: float) -> Result:
+    """Return a regression for each kind and mesh axes of collectives of which the number, the executions per
+    call or the bytes grew or became unknown, even if another of these figures fell."""
     before, after = pair.old.collectives or {}, pair.new.collectives or {}
     regressions, improvements = [], []
     none = Collectives(0, 0, 0)
@@ -325,6 +336,8 @@ def _new_collective(
 
 
 def _donation(pair: Pair, _: float) -> Result:
+    """Return a regression for each argument of which fewer arrays are donated and (as far as known) reused
+    than in the baseline, or more arrays are donated in vain."""
     before, after = pair.old.donation or {}, pair.new.donation or {}
     regressions: list[Regression] = []
     improvements: list[Message] = []

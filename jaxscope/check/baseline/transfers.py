@@ -41,6 +41,13 @@ def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _more_transfers(now: Extracted, where: str, way: str, n: int, was: int, steps: int | None) -> Finding:
+    """Return an error about more copies than in the baseline.
+
+    Args:
+      where, way: the function that requests the copies, and their kind and direction.
+      n, was: number of copies in the run and in the baseline.
+      steps: number of steps in the baseline; None: unknown.
+    """
     most = max(now.transfers[where][way], key=lambda t: t.count or 0)
     kind, _, direction = way.rpartition(", ")
     here, there = (

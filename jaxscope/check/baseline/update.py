@@ -21,8 +21,8 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
     findings that comments or options exclude. The tolerances in an existing file are kept.
 
     Raises:
-      BaselineError: the environment variable CI forbids it (``file.permitted``), or ``path`` is another file
-        than a baseline or cannot be written.
+      BaselineError: the environment variable CI forbids it (``file.permitted``), or ``path`` cannot be
+        written, or exists and is no baseline.
       JaxscopeError: the run failed, is not complete, or compiled none of the user's functions.
     """
     file.permitted(os.environ)
@@ -34,8 +34,8 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
 
 
 def updated(old: Baseline | None, now: Baseline) -> Baseline:
-    """Return the new baseline ``now`` with the tolerances of ``old``, which it replaces, because people may
-    have changed them."""
+    """Return the new baseline ``now`` with the tolerances of ``old``, which it replaces (None: there is no
+    old one)."""
     if old is None:
         return now
     return msgspec.structs.replace(now, tolerance={**now.tolerance, **old.tolerance})
