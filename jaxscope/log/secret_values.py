@@ -70,10 +70,11 @@ def _surely(name: str) -> bool:
 def value(name: str, text: str) -> str:
     """Return ``text``, the value of the option or variable ``name``, with each secret replaced by ``<left
     out>``. If ``name`` is named like a secret, ``text`` as a whole is replaced, except a number for a name
-    that ends in ``key`` (``--key 0``)."""
+    that ends in ``key`` (``--key 0``) and not, for example, in ``api-key``."""
     if text and named_like_one(name):
         parts = [part.casefold() for part in _PART.findall(name)]
-        harmless = parts[-1:] == ["key"] and _NUMBER.fullmatch(text)  # ``--key 0`` is a random seed
+        secret = "".join(parts[-2:]) in _SECRET
+        harmless = parts[-1:] == ["key"] and not secret and _NUMBER.fullmatch(text)  # ``--key 0``: a seed
         return text if harmless else MARK
     return without(text)
 
