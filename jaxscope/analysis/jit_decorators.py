@@ -154,9 +154,9 @@ def _of_statement(
 def _call_to_jit(
     file_syntax: Syntax, calls: list[ast.Call], arrays: set[str], library: str | None
 ) -> ast.Call | None:
-    """Return the call among ``calls``, all on one line, whose function is to be jitted. Preferred are a
-    method such as ``init`` or ``apply``, then the only call of ``library``, then the outermost call that is
-    not one of JAX or NumPy. Return None if it is unclear which call to jit.
+    """Return the call among ``calls``, all on one line, whose function is to be jitted: the only call of a
+    function such as ``init`` or ``apply``, else the only call of ``library``, else the only outermost call
+    that is not one of JAX or NumPy. Return None if it is unclear which call to jit.
 
     Args:
       file_syntax: the syntax of the file.

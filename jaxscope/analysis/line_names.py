@@ -167,8 +167,8 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
 
 
 def numpy_call(source: str | None, line: int) -> str | None:
-    """Return the text of the first call of a function of NumPy on ``line``: ``np.sqrt(64)``. Return None if
-    there is no such call, or if its text is longer than ``LONGEST`` (40) characters."""
+    """Return the text of a call of a function of NumPy on ``line``: ``np.sqrt(64)``. Of several calls, one is
+    chosen. Return None if there is none, or if the text is longer than ``LONGEST`` (40) characters."""
     found = syntax(source)
     if found is None:
         return None

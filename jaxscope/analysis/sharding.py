@@ -91,6 +91,7 @@ def device_ids(text: str | None) -> tuple[int, ...] | None:
 
 
 def _number(text: str) -> bool:
+    """Return whether ``text`` has one to nine decimal digits and nothing else."""
     return text.isascii() and text.isdecimal() and len(text) < 10
 
 
@@ -200,10 +201,12 @@ def layout(s: Sharding, rank: int) -> Layout | None:
 
 
 def _whole(rank: int, devices: tuple[int, ...]) -> Layout:
+    """Return the layout in which each of ``devices`` has the whole array."""
     return Layout((1,) * rank, (tuple(range(len(devices))),), devices)
 
 
 def _named(s: Sharding, rank: int) -> Layout | None:
+    """Return the layout of a NamedSharding; None if it is not consistent."""
     mesh, spec = grid(s), split_axes(s)
     if mesh is None or spec is None:
         return None
@@ -269,6 +272,7 @@ def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
 
 
 def _integers(text: str) -> list[int]:
+    """Parse integers: ``"4,1,2"`` -> ``[4, 1, 2]``. Only the first nine digits of each are read."""
     return [int(p[:9]) for p in text.split(",") if p]
 
 
