@@ -159,8 +159,6 @@ def _call_to_jit(
     that is not one of JAX or NumPy. Return None if it is unclear which call to jit.
 
     Args:
-      file_syntax: the syntax of the file.
-      calls: the calls.
       arrays: the names by which the file imports ``jax.numpy`` and other modules for arrays.
       library: the library that the line calls; None: no library.
     """

@@ -469,7 +469,6 @@ def _uses(c: _Call, keys: set[str], parts: _Parts, draws: _Draws, known: _Known)
     """Yield how the call ``c`` uses a key; nothing if it uses none.
 
     Args:
-      c: the call.
       keys: the variables to which the function around the call assigns keys.
       parts: which variables of this function are parts of split keys.
       draws: recognizes the calls of ``jax.random`` in the file.

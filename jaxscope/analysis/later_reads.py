@@ -60,7 +60,6 @@ def _read_after(scope: ast.AST, call: ast.Call, passed: ast.expr | None) -> bool
 
     Args:
       scope: the function or module that contains the call.
-      call: the call.
       passed: the argument. If it is None or no variable, attribute or item of one, the result is False.
     """
     if not isinstance(passed, _CHAIN) or root(passed) is None or isinstance(scope, ast.Lambda):

@@ -54,8 +54,7 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 
     Args:
       reached: the stages that finished: ``traced``, ``lowered``, ``compiled``.
-      phase: the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: there is no
-        such stage.
+      phase: the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: none.
     """
     for word, level in (("traced", TRACE), ("lowered", LOWER), ("compiled", COMPILE)):
         if word in reached or phase == level:
@@ -189,8 +188,7 @@ def rank(
 
     Args:
       before, after: the earlier key and the key that missed.
-      level: the first cache that the call missed: trace, lower or compile; fast_path if it missed only this
-        one.
+      level: the level of the miss, as ``reached_level`` returns it: trace, lower, compile or fast_path.
       limit: the tuple of the most similar key so far; None: there is no such key yet.
     """
     at = LEVELS.index(level)
@@ -247,8 +245,7 @@ def nearest(
     Args:
       after: the key that missed.
       earlier: the keys to choose from, the latest first.
-      level: the first cache that the call missed: trace, lower or compile; fast_path if it missed only this
-        one.
+      level: the level of the miss, as ``reached_level`` returns it: trace, lower, compile or fast_path.
       unlike: takes an index in ``earlier``; returns whether the shapes of this key are known to differ from
         those of ``after``. Such keys are skipped once a key with a single differing fact is found.
     """

@@ -413,7 +413,6 @@ def argument(
     unknown, or if the call does not pass the parameter.
 
     Args:
-      call: the call.
       signature: the signature of the function as text: ``(w, x, key)``; None: unknown.
       parameter: the name of the parameter. ``args[1]`` is the second of the arguments that ``*args``
         collects.
@@ -691,7 +690,6 @@ def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collectio
     an ``if`` or leaves the loop.
 
     Args:
-      loop_call: the call and its loop.
       jitted: names of jitted functions.
       modules: the names by which this source refers to JAX and its modules.
     """
@@ -756,7 +754,6 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
     the loop uses.
 
     Args:
-      loop_call: the call and its loop.
       jitted: names of jitted functions.
       modules: the names by which this source refers to JAX and its modules.
     """

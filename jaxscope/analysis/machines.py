@@ -287,7 +287,8 @@ _NAME = re.compile(r"(?:(\d{1,4})\*)?([a-z][a-z0-9]*):(\d{1,5}(?:x\d{1,5}){0,3})
 
 
 def parse(text: str) -> Target:
-    """Parse the name of a target: ``v5e:4x4``, ``2*v5p:4x4x4`` (two slices), ``h100:8``, ``h100:128x8``.
+    """Parse the name of a target: ``v5e:4x4``, ``2*v5p:4x4x4`` (two slices), ``h100:8`` (8 GPUs of one host),
+    ``h100:128x8`` (128 hosts).
 
     The compiler may still refuse a slice that is not on the vendor's page (see ``unlisted``).
 

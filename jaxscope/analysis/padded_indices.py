@@ -90,8 +90,8 @@ class _Known(NamedTuple):
 
     def only_padded(self, scope: ast.AST, index: ast.expr, name: str) -> bool:
         """Return whether every value that is assigned to ``name`` is padded. ``index`` is the expression that
-        uses ``name``. If ``name`` is a variable there, only assignments in ``scope`` count; if it is an
-        attribute or a key, all of the file."""
+        uses ``name``. If ``name`` is a variable in ``index``, only assignments in ``scope`` count; if it is
+        an attribute or a key, all assignments of the file."""
         local = name in {n.id for n in ast.walk(index) if isinstance(n, ast.Name)}
         values = [value for at, key, value in self.pairs if key == name and (at is scope or not local)]
         return all(self.line_of(value) is not None for value in values)

@@ -143,8 +143,7 @@ def _source(instruction: Instruction, module: Module) -> Frame | None:
 
 
 def _shortened(text: str) -> str:
-    """Return a warning with at most MAX_TEXT characters, without the advice at its end, which is always the
-    same."""
+    """Return a warning with at most MAX_TEXT (600) characters, without the advice at its end."""
 
     for end in _ENDS:
         text = text.partition(end)[0]

@@ -261,8 +261,8 @@ def hands_over(source: str | None, line: int, name: str) -> bool:
 
 def is_task(source: str | None, line: int, name: str, caller: str | None, called_at: int) -> bool:
     """Return whether an event loop seems to run the coroutine ``name`` as a task: ``line`` of ``source`` is
-    in the coroutine, and the next outer frame does not call it. ``caller`` is the text of this frame's file,
-    ``called_at`` its line."""
+    in the coroutine, and the next outer frame does not call ``name``. ``caller`` is the text of this frame's
+    file, ``called_at`` its line."""
     around = _blocks(source, line)
     coroutine = any(isinstance(n, ast.AsyncFunctionDef) and n.name == name for n in around)
     return coroutine and not _calls(_calls_at(caller, called_at), name)
@@ -374,7 +374,7 @@ def creates_for_each_call(source: str | None, created: int, called: int) -> bool
     """Return whether the line ``created`` creates a new function object for each call on the line ``called``,
     so that each object is called only once. Return False if that is unknown.
 
-    It does so if both lines are in the same Python function, and every loop around ``called`` is also around
+    This is so if both lines are in the same Python function, and every loop around ``called`` is also around
     ``created``. A line that calls the function around ``created`` (``make_step()``) counts like ``created``.
     """
     found = syntax(source)
@@ -490,8 +490,8 @@ def depends_on_a_condition(source: str | None, line: int, text: str | None = Non
     """Return whether an ``if`` in the innermost loop around ``line`` decides whether an iteration reaches the
     line. The line is in a block of the ``if``, or after an ``if`` that contains ``continue`` or ``return``.
 
-    ``text`` is an expression on the line; None: unknown. If the condition and its block are both on the line,
-    it tells which of them is meant.
+    If the condition and its block are both on the line, the result is about the expression ``text``. None
+    (unknown) counts as a part of the condition.
     """
     found, loop = syntax(source), loop_around(source, line)
     if found is None or loop is None:
@@ -514,8 +514,8 @@ def _is_in_block(node: ast.If, line: int, text: str | None) -> bool:
 
 
 def keeps_its_value(source: str | None, line: int) -> bool:
-    """Return whether the statement on ``line`` stores its value in a container, as programs do for a plot or
-    a table: ``history[i] = loss``, ``losses.append(float(loss))``."""
+    """Return whether the statement on ``line`` stores its value in a container: ``history[i] = loss``,
+    ``losses.append(float(loss))``."""
     found = syntax(source)
     if found is None:
         return False
@@ -531,9 +531,8 @@ def keeps_its_value(source: str | None, line: int) -> bool:
 
 def reached_now_and_then(source: str | None, line: int, text: str | None = None) -> bool:
     """Return whether the source shows that only some iterations of a loop reach ``line``. Either an ``if``
-    decides, whose condition has a remainder (``i % 50``) or a name that its block sets. Or the line is not in
-    an inner loop that each iteration of the innermost loop around the line runs. ``text`` as in
-    ``depends_on_a_condition``."""
+    decides, whose condition has a remainder (``i % 50``) or a name that its block sets. Or each iteration of
+    the innermost loop around the line also runs another loop. ``text`` as in ``depends_on_a_condition``."""
     found = syntax(source)
     if found is None:
         return False
@@ -565,8 +564,8 @@ def tests_a_remainder_first(source: str | None, line: int) -> bool:
 
 def whole_condition(source: str | None, line: int, text: str) -> str | None:
     """Return the condition ``a and b`` or ``a or b`` on ``line`` as text, if ``text`` is one of its parts but
-    not the last; else None. Needed because Python 3.11 gives the place of an earlier part for the test of a
-    later part."""
+    not the last; else None."""
+    # Python 3.11 gives the place of an earlier part for the test of a later part.
     found = syntax(source)
     tests = (n for n in ast.walk(found.tree) if isinstance(n, ast.BoolOp)) if found is not None else ()
     for n in tests:

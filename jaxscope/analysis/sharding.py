@@ -104,8 +104,7 @@ def partition(s: Sharding) -> Partition | None:
 @functools.lru_cache(1_024)
 def parse(text: str | None) -> Partition | None:
     """Parse the text of a PartitionSpec: ``P(('a', 'b'), None, unreduced={'c'})`` -> ``Partition((('a', 'b'),
-    ()), ('c',))``. Only logs of older versions and texts of programs need this. Return None if the text is no
-    PartitionSpec."""
+    ()), ('c',))``. Return None if the text is no PartitionSpec."""
     if not text or len(text) > MAX_TEXT:
         return None
     try:

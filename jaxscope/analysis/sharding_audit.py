@@ -59,8 +59,7 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Disagreement(msgspec.Struct, frozen=True):
-    """A difference between two of the three shardings of an argument or result: the one that the user
-    requested, the one in the compiled program, and the actual one of the caller's array.
+    """A difference between the requested, the compiled and the actual sharding of an argument or result.
 
     Attributes:
       kind: ``not_as_asked`` (the compiled sharding differs from the requested one) or ``moved`` (the sharding
