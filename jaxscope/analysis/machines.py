@@ -168,7 +168,7 @@ def _cores(ops: int, ghz: float, element_type: str) -> Figure:
 
 
 def _a100(tera: float, quoted: str = _A100_QUOTED) -> Figure:
-    """Return peak operations per second of an A100: ``tera`` times 10**12."""
+    """Return peak operations per second of an A100: ``tera`` times ``10**12``."""
     return Figure(tera * TERA, _A100, quoted=quoted)
 
 
