@@ -1,7 +1,7 @@
 """Suggest how to put jit around a call in the user's source: ``jax.jit(f.init, static_argnums=2)(...)``.
 
-The functions read source as text. Arguments that are written out as a bool, an integer, a string or a tuple
-of these are meant for Python and become static arguments. The value of a variable is unknown.
+The functions read source as text. An argument that is written out as a bool, an integer, a string or a tuple
+of these is suggested as a static argument. The value of a variable is unknown.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ MOST = 60  # the longest name of a function that is shown, in characters
 
 
 class Jitted(msgspec.Struct, frozen=True):
-    """The text of a call from the user's source, changed so that the called function is under jit.
+    """A call from the user's source, rewritten as text so that the called function is under jit.
 
     Attributes:
       call: the text: ``jax.jit(f.init, static_argnums=2)(...)``.
-      statics_unknown: whether further arguments may have to be static.
-      checked: whether ``call`` is a call of ``check_grads``, with jit around the function that it gets as an
-        argument.
+      statics_unknown: whether arguments that ``call`` does not make static may have to be static.
+      checked: whether ``call`` is a call of ``check_grads``, with jit around the function that
+        ``check_grads`` gets as an argument.
     """
 
     call: str
@@ -51,13 +51,14 @@ class Jitted(msgspec.Struct, frozen=True):
 
     @property
     def function(self) -> str:
-        """Return the function under jit as text, without the call: ``jax.jit(f.init, static_argnums=2)``. Not
-        for a ``checked`` call."""
+        """Return the function under jit as text, without the call: ``jax.jit(f.init, static_argnums=2)``. The
+        result means nothing if ``checked`` is True."""
         return self.call.rpartition("(")[0]
 
     def jits(self, expression: str) -> bool:
-        """Return whether ``expression``, the text of a call in the user's source (``f.init(key, x)``), calls
-        the function that ``call`` has under jit."""
+        """Return whether the function that ``expression`` calls is the one under jit in ``call``: True for
+        ``f.init(key, x)`` and the call ``jax.jit(f.init)(...)``. ``expression`` is the text of a call in the
+        user's source."""
         name, opened, _ = expression.partition("(")
         return bool(opened and name) and (f"({name})" in self.call or f"({name}," in self.call)
 
@@ -70,17 +71,20 @@ def advice(
     of_equinox: bool = False,
     column: int | None = None,
 ) -> Jitted | None:
-    """Return the call on ``line`` of the user's source, rewritten with jit around the called function. Return
-    None if it is unclear which call to jit, or how, or if the line only calls functions of JAX or NumPy
-    other than ``check_grads``.
+    """Return the call on ``line`` of the user's source, rewritten with jit around the called function:
+    ``jax.jit(f.init, static_argnums=2)(...)`` for ``f.init(key, x, 2)``.
+
+    Return None if the source is unknown, if it is unclear which call to jit or how, or if the line only calls
+    functions of JAX or NumPy other than ``check_grads``. Also return None if ``library`` is None or JAX and
+    the file defines the called function without decorators: its operations are on other lines.
 
     Args:
       source: the text of the file; None: unknown.
       line: the line on which the call begins.
       library: the library that the line calls, such as ``flax``; None: no library.
       of_equinox: whether the objects of ``library`` are Equinox modules.
-      column: where the call to jit begins; None: unknown. If the line has several statements, only calls of
-        the statement there count.
+      column: the position in bytes where the call to jit begins; None: unknown. If the line has several
+        statements, only calls of the statement at this position count.
     """
     found = syntax(source)
     if found is None:
@@ -135,8 +139,8 @@ def advice(
 def _of_statement(
     file_syntax: Syntax, calls: list[ast.Call], line: int, column: int | None
 ) -> list[ast.Call]:
-    """Return those of ``calls``, which begin on ``line``, that are in the statement around ``column``, if the
-    line has several statements; else all of them."""
+    """Return the calls among ``calls`` that are in the statement at ``column``; all begin on ``line``. Return
+    all ``calls`` if ``column`` is None, or if fewer than two statements begin on the line."""
     begin = sorted(
         n.col_offset for n in ast.walk(file_syntax.tree) if isinstance(n, ast.stmt) and n.lineno == line
     )
@@ -150,11 +154,11 @@ def _of_statement(
 def _call_to_jit(
     file_syntax: Syntax, calls: list[ast.Call], arrays: set[str], library: str | None
 ) -> ast.Call | None:
-    """Return the one of ``calls``, all on one line, whose function is to be jitted; None if it is unclear
-    which.
+    """Return the call among ``calls``, all on one line, whose function is to be jitted: the only call of a
+    function such as ``init`` or ``apply``, else the only call of ``library``, else the only outermost call
+    that is not one of JAX or NumPy. Return None if it is unclear which call to jit.
 
     Args:
-      file_syntax: the syntax of the file.
       arrays: the names by which the file imports ``jax.numpy`` and other modules for arrays.
       library: the library that the line calls; None: no library.
     """
@@ -170,9 +174,9 @@ def _call_to_jit(
 
 
 def _statics(call: ast.Call) -> str:
-    """Return the options of jit that make arguments of ``call`` static, as text: ``, static_argnums=2``.
-    Static are the arguments for which ``_for_python`` is True, and the method that Flax's ``apply`` gets. The
-    text is empty if there are none."""
+    """Return the options with which jit makes arguments of ``call`` static, as text: ``, static_argnums=2``.
+    Static are the arguments for which ``_for_python`` is True, and the keyword ``method``, which Flax's
+    ``apply`` takes. Return an empty text if no argument is static."""
     numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
     names = [
         k.arg for k in call.keywords if k.arg is not None and (k.arg == "method" or _for_python(k.value))
@@ -184,7 +188,8 @@ def _statics(call: ast.Call) -> str:
 
 
 def jitted_calls(source: str | None, line: int) -> set[int]:
-    """Return the columns at which ``line`` jits a function and calls the result: ``jax.jit(f)(x)``."""
+    """Return the columns (in bytes) of the calls on ``line`` that call the result of jit or pmap directly:
+    ``jax.jit(f)(x)``."""
     found = syntax(source)
     calls = found.calls.get(line, []) if found is not None else []
     return {c.col_offset for c in calls if isinstance(c.func, ast.Call) and last_name(c.func.func) in JITS}
@@ -198,9 +203,9 @@ def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
 
 
 def calls_transformed(source: str | None, line: int, names: frozenset[str]) -> bool:
-    """Return whether a call that begins on ``line`` is one of a function with one of these ``names``, such as
-    ``grad``, or of a variable that this source sets to the result of such a call. Return False if the source
-    is unknown."""
+    """Return whether ``line`` calls a function with one of these ``names``, or a variable to which this file
+    assigns the result of such a call. For the name ``grad``, the lines ``jax.grad(loss)(w)`` and ``g(w)``,
+    after ``g = jax.grad(loss)``, are such lines. Return False if the source is unknown."""
     found = syntax(source)
     if found is None or line not in found.calls:
         return False
@@ -215,9 +220,10 @@ def calls_transformed(source: str | None, line: int, names: frozenset[str]) -> b
 
 
 def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
-    """Return the line numbers, as texts, of calls like the one on ``line``: ``critic.init(key, x)`` beside
-    ``actor.init(key, x)``. These calls are on other lines of the same function, call a function or method
-    with one of ``names``, and have as many arguments."""
+    """Return the numbers, as texts, of the other lines with calls like the one on ``line``:
+    ``critic.init(key, x)`` beside ``actor.init(key, x)``. Such a call is in the same function, calls a
+    function or method with one of ``names``, and has as many arguments as the call on ``line``. Return an
+    empty tuple if ``line`` has no such call."""
     found = syntax(source)
     if found is None:
         return ()
@@ -235,9 +241,10 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
 
 
 def beside(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
-    """Return the numbers, as texts, of later lines in the function around ``line`` that call a method with
-    one of ``names``, on an object of which ``line`` calls a method, too. If ``names`` has ``apply_fn``, its
-    calls on any object count. Calls in nested functions do not count."""
+    """Return the numbers, as texts, of the lines after ``line`` in the same function that call a method with
+    one of ``names`` of an object of which ``line`` calls a method, too: ``model.apply(p, x)`` after
+    ``model.init(key, x)``. If ``names`` has ``apply_fn``, its calls on any object count. Calls in nested
+    functions do not count."""
     found = syntax(source)
     if found is None:
         return ()
@@ -270,8 +277,9 @@ def calls_a_function(source: str | None, line: int) -> bool:
 
 
 def calls_function_of(source: str | None, line: int, library: str) -> bool:
-    """Return whether ``line`` calls exactly one function of ``library`` by a name that the file imports, such
-    as ``effective_sample_size`` or ``blackjax.ess``, and not a class."""
+    """Return whether ``line`` calls exactly one function or class of ``library``, such as
+    ``effective_sample_size`` or ``blackjax.ess``, and it is not a class. The file must import the name.
+    Return False if the source is unknown."""
     found = syntax(source)
     if found is None:
         return False
@@ -281,8 +289,8 @@ def calls_function_of(source: str | None, line: int, library: str) -> bool:
 
 
 def _for_python(node: ast.expr) -> bool:
-    """Return whether the source writes an argument as bools, integers or strings (also in tuples or with
-    operators). Such an argument is made static."""
+    """Return whether the argument ``node`` is written out as bools, integers or strings, also in tuples or
+    with operators: ``-1``, ``(2, 3)``, ``2 * 8``. Such an argument is made static."""
     if isinstance(node, ast.UnaryOp):
         return _for_python(node.operand)
     if isinstance(node, ast.BinOp):
@@ -294,14 +302,14 @@ def _for_python(node: ast.expr) -> bool:
 
 
 def _is_defined(file_syntax: Syntax, called: ast.expr) -> bool:
-    """Return whether ``called`` is the name of a function that the file defines without decorators."""
+    """Return whether ``called`` is the plain name of a function that the file defines without decorators."""
     functions = [n for n in file_syntax.blocks if isinstance(n, FUNCTION) and not n.decorator_list]
     return isinstance(called, ast.Name) and called.id in {n.name for n in functions}
 
 
 def _of_python(called: ast.expr) -> bool:
-    """Return whether the function ``called`` is no function to jit: a builtin, a method of Python's
-    containers and strings (``len``, ``names.append``), or a method of ``x.at[i]``."""
+    """Return whether jit makes no sense for the function ``called``: a builtin such as ``len``, a method of
+    Python's containers and strings such as ``names.append``, or a method of ``x.at[i]``."""
     if isinstance(called, ast.Attribute):
         item = called.value.value if isinstance(called.value, ast.Subscript) else None
         return called.attr in OF_CONTAINERS or (isinstance(item, ast.Attribute) and item.attr == "at")
@@ -309,20 +317,22 @@ def _of_python(called: ast.expr) -> bool:
 
 
 def _root(node: ast.AST) -> str | None:
+    """Return the name with which a dotted name begins: ``jnp`` for ``jnp.linalg.norm``. Return None if
+    ``node`` is not a dotted name."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
 
 
 def _imports(imports: Sequence[ast.Import | ast.ImportFrom], package: str) -> bool:
-    """Return whether ``imports`` contain ``package``, a module of it or a name from it."""
+    """Return whether one of ``imports`` imports ``package``, a module of it or a name from it."""
     modules = [[i.module] if isinstance(i, ast.ImportFrom) else [a.name for a in i.names] for i in imports]
     return any((name or "").partition(".")[0] == package for names in modules for name in names)
 
 
 def names_of(imports: Sequence[ast.Import | ast.ImportFrom], packages: Set[str]) -> set[str]:
-    """Return the names under which a file imports ``packages`` or anything from them: ``jnp`` for
-    ``import jax.numpy as jnp``."""
+    """Return the names under which a file imports the top-level ``packages`` or anything from them: ``jnp``
+    for ``import jax.numpy as jnp`` and the package ``jax``."""
     found: set[str] = set()
     for node in imports:
         if isinstance(node, ast.Import):

@@ -1,8 +1,9 @@
 """Find several draws of random numbers from one key of ``jax.random`` in the text of a Python file.
 
-The numbers of these draws are the same, or depend on each other. Only draws that certainly use the same key
-are found. They are in one function, and not in different branches of a condition. The key is a variable (or
-``keys[0]``) that is not assigned between the draws.
+Such draws return the same numbers, or numbers that depend on each other. Only draws that certainly use the
+same key are found: they are in one function, not in different branches of a condition, and their key is a
+variable (or ``keys[0]``) that is not assigned between the draws. The module also finds loops that draw from
+the same key in each iteration.
 """
 
 from __future__ import annotations
@@ -59,11 +60,13 @@ def find(source: str | None, defining: Callable[[str, str], str | None] | None =
     """Return the keys from which one function of ``source`` draws random numbers more than once, with the
     draws: one ``Reused`` for each key of a function. Code outside functions counts as a function.
 
-    Equal calls of another function with a key variable as an argument count as draws. So does the call of a
-    function that surely draws from this argument, beside a draw of ``jax.random``: a function of the file, or
-    one that it imports. Several selections (``permutation``, ``choice``, ...) from one key do not count.
+    Two equal calls of a function that is not in ``jax.random`` count as draws if a variable with a key is an
+    argument: ``net(key, x)``. So does, beside a draw of ``jax.random``, the call of a function that certainly
+    draws from its argument, if the file defines or imports the function. Several selections (``permutation``,
+    ``choice``, ...) from one key do not count.
 
     Args:
+      source: the text of the file; None: unknown.
       defining: takes the module and the name of a function in a ``from`` import (``models.layers``,
         ``init``); returns the text of the file that defines the function, or None. If ``defining`` is None,
         imported functions are unknown.
@@ -106,11 +109,12 @@ class Repeated(NamedTuple):
 
 def in_loops(source: str | None) -> list[Repeated]:
     """Return the draws in the bodies of ``fori_loop``, ``scan`` and ``while_loop`` whose key is the same in
-    each iteration: it comes from outside the body, is an unchanged part of the carry, or is split from such a
-    part.
+    each iteration. Such a key comes from outside the body, is a part of the carry that the body returns
+    unchanged, or is split from such a part.
 
     A call of a function of the file that draws from an unchanged part of the carry counts as a draw. Ignored
-    are selections such as ``permutation``, and draws that an iteration may not use, or not in full.
+    are selections such as ``permutation``, and draws of which an iteration may use nothing, or only a part:
+    ``jnp.where(done, draw(key), x)``, ``draw(key)[i]``.
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
@@ -148,9 +152,10 @@ def in_python_loops(source: str | None) -> list[Repeated]:
     """Return the draws that a ``for`` or ``while`` loop repeats with the same key: no statement of the loop
     sets the key.
 
-    Only loops that compute something from the iteration before are searched (``x = x + noise``). Ignored are
-    draws that may be repeated on purpose, such as those inside an ``if``, with the variable of the ``for`` in
-    an argument, or from a key whose name has a word such as ``eval`` or ``fixed``.
+    Only loops in which an iteration uses a result of the iteration before are searched (``x = x + noise``).
+    Ignored are draws that may be repeated on purpose: inside an ``if``, with the variable of the ``for`` in
+    an argument, in a loop over a list that is written out, or from a key whose name has a word such as
+    ``eval`` or ``fixed``.
     """
     found = syntax(source)
     if found is None or "random" not in (source or ""):
@@ -183,9 +188,9 @@ def in_python_loops(source: str | None) -> list[Repeated]:
 
 
 def _counters(loop: ast.For | ast.While) -> set[str]:
-    """Return the variables that count the iterations of ``loop``, and those that are computed from them: the
-    variable of a ``for``, names that a ``while`` compares and the loop sets. Shapes that depend on
-    them differ from iteration to iteration."""
+    """Return the variable of the ``for`` statement ``loop``, or the variables that the test of the ``while``
+    statement ``loop`` compares and its body sets. Variables that the body computes from them are included. A
+    shape that depends on one of these variables differs from iteration to iteration."""
     found = loop_calls.names_set([loop.target]) if isinstance(loop, ast.For) else set()
     if isinstance(loop, ast.While):
         compared = [n for n in ast.walk(loop.test) if isinstance(n, ast.Compare)]
@@ -198,7 +203,8 @@ def _counters(loop: ast.For | ast.While) -> set[str]:
 
 
 def _function_around(file_syntax: Syntax, line: int) -> str:
-    """Return the name of the innermost function with ``line``, ``<module>`` for code outside functions."""
+    """Return the name of the innermost function that contains ``line``; ``<module>`` for code outside
+    functions."""
     around = [
         n for n in file_syntax.blocks if isinstance(n, FUNCTION) and n.lineno <= line <= (n.end_lineno or 0)
     ]
@@ -221,8 +227,8 @@ def _functions(file_syntax: Syntax) -> dict[str, list[ast.FunctionDef]]:
 
 
 def _is_changed(body: ast.Lambda | ast.FunctionDef) -> bool:
-    """Return whether ``body`` has a decorator that may call it with other arguments. ``jax.jit``, for
-    example, does not."""
+    """Return whether a decorator of the function ``body`` may call the function with other arguments.
+    Decorators such as ``jax.jit`` and ``jax.checkpoint`` do not; all unknown decorators may."""
     decorators = body.decorator_list if isinstance(body, ast.FunctionDef) else []
     return not {last_name(d.func if isinstance(d, ast.Call) else d) for d in decorators} <= _TRANSPARENT
 
@@ -237,8 +243,8 @@ def _stored(node: ast.AST) -> Counter[str]:
 
 
 def _chosen(body: ast.AST) -> set[ast.AST]:
-    """Return the syntax nodes in ``body`` whose values an iteration may not use, or only in part: arguments
-    of calls such as ``cond`` and ``where``, and ``draw(key)`` in ``draw(key)[i]``."""
+    """Return the syntax nodes in the function ``body`` whose values may remain unused, or be used only in
+    part: the arguments of calls such as ``cond`` and ``where``, and ``draw(key)`` in ``draw(key)[i]``."""
     found = set[ast.AST]()
     for n in ast.walk(body):
         if isinstance(n, ast.Call) and last_name(n.func) in _CHOOSE:
@@ -249,9 +255,9 @@ def _chosen(body: ast.AST) -> set[ast.AST]:
 
 
 def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
-    """Return the variables in a loop's body that are the same in each iteration: parts of the carry that it
-    returns unchanged, and keys split from them. ``argument`` is the position of the body in the loop's
-    call."""
+    """Return the variables in the body of a loop that are the same in each iteration: parts of the carry that
+    the body returns unchanged, and keys split from such parts. ``argument`` is the position of the body in
+    the loop's call: 2 for ``fori_loop``, 0 for ``scan``, 1 for ``while_loop``."""
     returned = [n.value for n in ast.walk(body) if isinstance(n, ast.Return) and n.value is not None]
     position = 1 if argument == _BODIES["fori_loop"] else 0
     if len(returned) != 1 or len(body.args.args) <= position:
@@ -299,8 +305,9 @@ def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws
 
 
 def _drawn_by(call: ast.Call, function: ast.FunctionDef, draws: _Draws) -> Iterator[str]:
-    """Yield the variables that ``call``, a call of ``function``, passes to it as keys, if the function
-    certainly draws from them. ``draws`` is about the file of the function."""
+    """Yield the variables from which the call ``call`` of ``function`` certainly draws: the call passes them,
+    and the function draws from the parameters that get them. A function with an ``if`` yields nothing.
+    ``draws`` recognizes the calls of ``jax.random`` in the file of the function."""
     if any(isinstance(n, (ast.If, ast.IfExp, ast.Match)) for n in ast.walk(function)) or _is_changed(
         function
     ):
@@ -321,9 +328,10 @@ def _drawn_by(call: ast.Call, function: ast.FunctionDef, draws: _Draws) -> Itera
 
 
 def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:
-    """Return (the key that was split, the number of keys), as text, if the last assignment to ``key`` before
-    ``line`` is a ``split`` with these two arguments: ``("rng", "len(x)")`` for
-    ``keys = jax.random.split(rng, len(x))``. Return None if there is no assignment, or another one."""
+    """Return (the key that was split, the number of keys), as text, if the last assignment to ``key`` above
+    ``line`` is a ``split`` with two positional arguments: ``("rng", "len(x)")`` for ``keys =
+    jax.random.split(rng, len(x))``. Return None if the file has no assignment above the line, or the last one
+    is another."""
     found = syntax(source)
     if found is None:
         return None
@@ -339,9 +347,12 @@ def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | N
 
 
 def called_in(source: str | None, names: set[str], *, surely: bool = False) -> set[str]:
-    """Return the names of all functions that may run if the functions ``names`` are called: ``names`` and the
-    functions of ``source`` that they mention, directly or through other functions. ``surely``: do not count
-    what they mention in code that may not run, such as branches of ``if``."""
+    """Return the names of all functions and classes that may run when the functions ``names`` are called. The
+    result has ``names`` and the functions and classes of ``source`` that their bodies mention, directly or
+    through other functions.
+
+    If ``surely`` is True, mentions in code that may not run, such as branches of ``if``, do not count.
+    """
     found = syntax(source)
     walk = _without_branches if surely else ast.walk
     bodies: dict[str, set[str]] = {}
@@ -365,9 +376,9 @@ def called_in(source: str | None, names: set[str], *, surely: bool = False) -> s
 
 
 def _without_branches(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield ``node`` and all nodes in it, except code that may not run: branches of ``if``, ``match``,
-    ``except``, code after ``return`` or ``raise``, and dictionaries. Loops and functions in it are not left
-    out."""
+    """Yield ``node`` and all nodes in it, except code that may not run: branches of ``if``, whole ``match``
+    statements, ``except`` blocks and dictionaries, and the statements of a block after ``return`` or
+    ``raise``. The bodies of loops and functions are yielded."""
     if isinstance(node, (ast.ExceptHandler, ast.Dict, ast.Match)):
         return
     yield node
@@ -382,7 +393,7 @@ def _without_branches(node: ast.AST) -> Iterator[ast.AST]:
 
 
 class _Draws:
-    """Find the calls of ``jax.random`` in a file by the names that its ``imports`` define."""
+    """Recognizes the calls of ``jax.random`` in a file whose import statements are ``imports``."""
 
     def __init__(self, imports: list[ast.Import | ast.ImportFrom]) -> None:
         self._modules, self._functions = set[str](), dict[str, str]()
@@ -439,10 +450,12 @@ class _Use(NamedTuple):
     """How a call uses a key.
 
     Attributes:
-      by: the function of ``jax.random`` that draws from the key; _EQUAL_CALL: a function that may draw from
-        it; _INSIDE: a function of the file that surely draws from it.
+      by: the function of ``jax.random`` that draws from the key; _EQUAL_CALL: another function, which may
+        draw from the key; _INSIDE: a function of the file, or one that it imports, that certainly draws from
+        the key.
       text: the key as the source writes it.
-      same: what is equal for all uses of the same key.
+      same: equal for two calls that use the same key: the text of the key, the part of a split, or for
+        _EQUAL_CALL the text of the call.
       names: the variables that must not change between two uses.
     """
 
@@ -453,8 +466,14 @@ class _Use(NamedTuple):
 
 
 def _uses(c: _Call, keys: set[str], parts: _Parts, draws: _Draws, known: _Known) -> Iterator[_Use]:
-    """Yield how the call ``c`` uses a key; nothing if it uses none. ``keys`` has the variables that are
-    keys."""
+    """Yield how the call ``c`` uses a key; nothing if it uses none.
+
+    Args:
+      keys: the variables to which the function around the call assigns keys.
+      parts: which variables of this function are parts of split keys.
+      draws: recognizes the calls of ``jax.random`` in the file.
+      known: the functions that the file defines or imports.
+    """
     drawn, key, part = draws.name(c.node), _key(c.node), parts.of(c.node)
     if drawn is not None and drawn not in _NO_DRAW and (key is not None or part is not None):
         text = key or str(part)
@@ -520,13 +539,13 @@ _Place: TypeAlias = tuple[int, int]  # (line, column)
 
 
 class _Part(NamedTuple):
-    """Which part of a split a variable is.
+    """What a variable or expression has of the result of a ``split``: one key, or the array of all keys.
 
     Attributes:
       key: the key that was split, as the source writes it.
-      set_at: where that key was set before. Splits of one key give the same keys if it is not set between
-        them.
-      number: the position of the part; None: the variable is the array of all parts.
+      set_at: the place of the last assignment to ``key`` before the split; (0, 0): none. Two splits of
+        ``key`` give the same keys if this is equal.
+      number: the position of the one key; None: the array of all keys.
     """
 
     key: str
@@ -538,7 +557,7 @@ class _Part(NamedTuple):
 
 
 class _Parts:
-    """The variables of a function that are parts of a split key.
+    """The variables of a function that are keys from a ``split``, or the array of all its keys.
 
     ``split(key)[1]`` and ``split(key, 3)[1]`` are the same key: with JAX's default
     ``jax_threefry_partitionable``, a part does not depend on the number of parts.
@@ -560,12 +579,15 @@ class _Parts:
             self._set.setdefault(n.id, []).append((place, part))
 
     def of(self, call: ast.Call) -> _Part | None:
-        """Return the part of a split from which ``call`` draws; None: it draws from another key."""
+        """Return the part of a split from which ``call`` draws; None if it draws from another key, or from
+        the array of all parts."""
         passed = [k.value for k in call.keywords if k.arg == "key"] or call.args[:1]
         part = self._part(passed[0], (call.lineno, call.col_offset)) if passed else None
         return part if part is not None and part.number is not None else None
 
     def _made_by(self, statement: ast.Assign, name: ast.Name) -> _Part | None:
+        """Return which part of a split the assignment ``statement`` gives to the variable ``name``, one of
+        its targets; None if it gives none."""
         begins = statement.lineno, statement.col_offset
         target = statement.targets[0]
         part = self._part(statement.value, begins) if len(statement.targets) == 1 else None
@@ -581,7 +603,7 @@ class _Parts:
         return part._replace(number=target.elts.index(name))
 
     def _part(self, node: ast.expr, at: _Place) -> _Part | None:
-        """Return which part of a split the expression ``node`` is at the place ``at``."""
+        """Return which part of a split the expression ``node`` is at the place ``at``; None if it is none."""
         if isinstance(node, ast.Subscript):
             index = node.slice.value if isinstance(node.slice, ast.Constant) else None
             array = self._part(node.value, at)
@@ -602,6 +624,7 @@ class _Parts:
 
 
 def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the variables that ``nodes`` read or set."""
     return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
@@ -615,9 +638,9 @@ def _key(call: ast.Call) -> str | None:
 
 
 def _own(node: ast.AST, above: _Above) -> Iterator[tuple[ast.AST, _Above]]:
-    """Yield (node, statements around it) for each syntax node inside ``node``, without functions, classes
-    and comprehensions and what is inside them. Each statement comes with the name of its field that leads to
-    the node. ``above`` has the statements around ``node``."""
+    """Yield (inner node, statements around it) for each syntax node inside ``node``. Functions, classes,
+    comprehensions and their contents are left out. Each statement comes with the name of its field that
+    contains the inner node. ``above`` has the statements around ``node``."""
     for field, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, _SCOPES):
@@ -628,7 +651,7 @@ def _own(node: ast.AST, above: _Above) -> Iterator[tuple[ast.AST, _Above]]:
 
 def _both(first: _Call, second: _Call) -> bool:
     """Return whether both calls can run one after the other: they are not in different branches of a
-    condition, and no block with only the first of them ends with a ``return`` or another exit."""
+    condition, and no block that contains only the call ``first`` ends with a ``return`` or another exit."""
     for (a, field), (b, other) in zip(first.above, second.above, strict=False):
         if a is not b:
             if isinstance(a, ast.match_case):

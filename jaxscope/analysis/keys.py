@@ -69,7 +69,8 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
-    """Return the facts of a recorded cache key.
+    """Return the facts of a recorded cache key. If several leaves (or several static values) have the same
+    path, the later paths get a number: ``x (2)``.
 
     Args:
       key: the recorded key. It has one id for all settings of JAX together, not the settings.
@@ -113,8 +114,7 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
 
 
 def array_type(leaf: LeafFacts) -> ArrayType:
-    """Return the abstract value and the Python type of a leaf, without its sharding, memory kind and
-    layout."""
+    """Return the abstract value (shape, dtype, weak type) and the Python type of a leaf."""
     return ArrayType(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)
 
 
@@ -129,11 +129,12 @@ def static_value(item: Static | None) -> StaticValue | None:
 
 
 def same_static(a: Static, b: Static) -> bool:
-    """Return whether JAX treats two static values as equal, as far as the recording shows: text, type and
-    hash are equal, and where JAX compares by identity, the serial numbers, too. Unknown serial numbers and
-    hashes are not compared.
+    """Return whether JAX treats two static values as equal, as far as the recording shows. Their texts, types
+    and hashes must be equal, and their serial numbers if JAX compares the values, or parts of them, by
+    identity. Unknown serial numbers and hashes are not compared.
 
-    Known serial numbers alone decide for objects that JAX compares by identity as a whole, except methods.
+    For two objects of one type that JAX compares by identity as a whole, except bound methods, known serial
+    numbers alone decide.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):
@@ -144,14 +145,15 @@ def same_static(a: Static, b: Static) -> bool:
 
 
 def other_object(a: Static, b: Static) -> bool:
-    """Return whether two static values are known to be different objects, and JAX compares them, or parts of
-    them, by identity. Then they are unequal even if their texts are equal."""
+    """Return whether two static values are known to be unequal although their texts may be equal: JAX
+    compares the values, or parts of them, by identity, and their serial numbers differ."""
     return a.compares in BY_IDENTITY and None not in (a.serial, b.serial) and a.serial != b.serial
 
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """Return the names of the fields that differ between two leaves, without those that only follow from
-    another difference."""
+    """Return the names of the fields of ``LeafFacts`` that differ between two leaves. A field that differs
+    only because of another field is left out: the layout if the rank differs, the sharding if only its memory
+    kind differs."""
     names = []
     for name, a, b in zip(LEAF_FIELDS, old, new, strict=True):
         if a == b:
@@ -199,13 +201,16 @@ def unread(name: str, x: str | None, y: str | None, before: Facts, after: Facts)
 
 
 def _context_form(facts: Facts) -> str | None:
+    """Return ``settings`` if the facts have each setting of JAX, ``id`` if they have only the id of all
+    settings, None if they have neither."""
     if "context" in facts.whole:
         return "id"
     return "settings" if any(name.startswith("context.") for name in facts.whole) else None
 
 
 def union(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return the names that are in at least one of the mappings, the names in ``after`` first."""
+    """Return the names that are in at least one of the mappings: those of ``after`` in their order, then
+    those that only ``before`` has."""
     return [*after, *(p for p in before if p not in after)]
 
 

@@ -29,7 +29,8 @@ def read_after(
 ) -> bool:
     """Return whether the source reads a variable after a call that gets this variable as an argument: True
     for ``out = f(w)`` with a second ``f(w)`` on a later line. All calls of the same function in the file are
-    examined, and one such read is enough. Return False if the source does not show a read.
+    examined; one such read after any of them is enough. Return False if the source shows no read or is
+    unknown.
 
     Args:
       source: the text of the file; None: unknown.
@@ -54,11 +55,12 @@ def read_after(
 
 
 def _read_after(scope: ast.AST, call: ast.Call, passed: ast.expr | None) -> bool:
-    """Return whether a variable is read after ``call``, which gets the variable as an argument.
+    """Return whether a variable is read after ``call``, which gets the variable as an argument. Return False
+    if the statement of the call replaces the variable (``w = f(w)``) or is a ``return``.
 
     Args:
       scope: the function or module that contains the call.
-      passed: the argument. If it is None or no variable, the result is False.
+      passed: the argument. If it is None or no variable, attribute or item of one, the result is False.
     """
     if not isinstance(passed, _CHAIN) or root(passed) is None or isinstance(scope, ast.Lambda):
         return False
@@ -104,12 +106,14 @@ def _scope(file_syntax: Syntax, call: ast.Call) -> ast.AST:
 
 
 def _body(node: ast.AST) -> Sequence[ast.AST]:
+    """Return the statements of a function, class or module, or the expression of a lambda in a list."""
     body = getattr(node, "body", [])
     return body if isinstance(body, list) else [body]
 
 
 def _own_names(scope: ast.AST) -> set[str]:
-    """Return the parameters of a function and the names that it sets. For a module, return an empty set."""
+    """Return the parameters of a function and the names that its body sets, including those of functions in
+    it. Return an empty set for a module."""
     if isinstance(scope, ast.Module):
         return set()
     return names_set(_body(scope)) | {a.arg for a in ast.walk(scope) if isinstance(a, ast.arg)}
@@ -127,6 +131,8 @@ def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def _nested(scope: ast.AST) -> Iterator[ast.AST]:
+    """Return an iterator over the functions and lambdas in the body of ``scope``, without those inside
+    them."""
     return (n for n in _own_nodes(scope) if isinstance(n, SCOPES))
 
 
@@ -161,6 +167,8 @@ def _after(statements: Sequence[ast.stmt], variable: list[str]) -> str:
 
 
 def _does(s: ast.stmt, variable: list[str]) -> str:
+    """Return what the statement ``s`` does first with a variable such as ``["state", ".params"]``: one of the
+    words that ``_after`` returns."""
     if isinstance(s, (*FUNCTION, ast.ClassDef)):
         return LEFT  # _read_after examines nested functions
     if isinstance(s, _BLOCKS):
@@ -219,14 +227,14 @@ def _reads(node: ast.AST, variable: list[str]) -> bool:
 
 
 def _reads_freely(function: ast.AST, variable: list[str]) -> bool:
-    """Return whether the body of a nested function reads a variable such as ``["state", ".params"]`` from the
-    code around the function."""
+    """Return whether a nested function reads a variable such as ``["state", ".params"]`` that belongs to the
+    code around it: the function has no parameter ``state`` and does not set ``state``."""
     return variable[0] not in _own_names(function) and any(_reads(n, variable) for n in _body(function))
 
 
 def _links(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the beginnings of a chain of attributes and items, the longest first: ``state.params['w']``,
-    ``state.params``, ``state``."""
+    """Yield a chain of attributes and items, and then each shorter chain with which it begins:
+    ``state.params['w']``, ``state.params``, ``state``."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         yield node
         node = node.value

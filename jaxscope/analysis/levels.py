@@ -2,10 +2,11 @@
 with which a cache miss is compared.
 
 JAX looks into four caches in turn: the C++ fast path, the trace, the lowering, the executable. A miss in one
-of the last three repeats all later stages. A "level" names one of these caches: fast_path, trace, lower,
-compile. Measured on JAX 0.10.2 and 0.12.0.1 (``benchmarks/causes.py``): the shape is part of the trace's key,
-committedness only of the lowering's, the choice among equal devices only of the executable's, the spelling of
-a sharding only of the fast path's.
+of the last three repeats all later stages. The "level" of a difference is the first of these three that
+misses because of it (trace, lower, compile), or fast_path if only the fast path misses. Measured on JAX
+0.10.2 and 0.12.0.1 (``benchmarks/causes.py``): the shape is part of the trace's key, committedness only of
+the lowering's, the choice among equal devices only of the executable's, the spelling of a sharding only of
+the fast path's.
 """
 
 from __future__ import annotations
@@ -48,13 +49,12 @@ STAND_IN = "jax.ShapeDtypeStruct"  # the type of an argument of an ahead-of-time
 
 
 def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
-    """Return the first of JAX's caches that a call missed (trace, lower, compile or fast_path), concluded
-    from the stages that ran.
+    """Return the first stage that a call had to run because its cache missed: ``trace``, ``lower`` or
+    ``compile``; ``fast_path`` if the call ran none of these stages.
 
     Args:
       reached: the stages that finished: ``traced``, ``lowered``, ``compiled``.
-      phase: the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: there is no
-        such stage.
+      phase: the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: none.
     """
     for word, level in (("traced", TRACE), ("lowered", LOWER), ("compiled", COMPILE)):
         if word in reached or phase == level:
@@ -63,8 +63,9 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 
 
 def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
-    """Return the first of JAX's caches that treats the shardings ``a`` and ``b`` as different: trace, lower,
-    compile or fast_path. The shardings differ. None is an argument without a sharding."""
+    """Return the first of JAX's caches that misses because an argument had the sharding ``a`` and now has
+    another sharding ``b``: ``trace``, ``lower`` or ``compile``; ``fast_path`` if only the fast path misses.
+    None is an argument without a sharding."""
     if a is None or b is None:
         return TRACE if (a or b) and (a or b).mesh else LOWER  # type: ignore[union-attr]
     if a.mesh != b.mesh:
@@ -80,14 +81,16 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
 
 
 def _arguments(s: Sharding) -> Partition | str | None:
-    """Return a sharding's PartitionSpec without Nones at the end, which have no effect: ``P('d')`` for
-    ``P('d', None)``. Return the text if it cannot be read, None if the sharding has no PartitionSpec."""
+    """Return the PartitionSpec of a sharding without Nones at the end, which have no effect: ``P('d')`` for
+    ``P('d', None)``. Return the text of the PartitionSpec if it cannot be read, None if the sharding has
+    none."""
     p = sh.partition(s)
     return s.spec if p is None else replace(p, dimensions=_split(p.dimensions))
 
 
 def _split_axes(s: Sharding) -> Partition | str | None:
-    """Return the same as ``_arguments``, without mesh axes of size 1."""
+    """Return the PartitionSpec of a sharding without mesh axes of size 1, which split nothing, and without
+    Nones at the end. Return its text if it cannot be read, None if the sharding has none."""
     p = sh.partition(s)
     if p is None:
         return s.spec
@@ -97,21 +100,22 @@ def _split_axes(s: Sharding) -> Partition | str | None:
 
 
 def _split(dimensions: Sequence[tuple[str, ...] | None]) -> tuple[tuple[str, ...] | None, ...]:
-    """Return ``dimensions``, as in ``Partition``, without unsplit dimensions at the end."""
+    """Return ``dimensions``, as in ``Partition``, without the last dimensions that no mesh axis splits."""
     count = max((n for n, names in enumerate(dimensions, 1) if names != ()), default=0)
     return tuple(dimensions[:count])
 
 
 def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
-    """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if the leaves
-    ``a`` and ``b`` of two calls differ in ``field`` (``shape``, ``dtype``, ``sharding``, ...)."""
+    """Return the first of JAX's caches that misses because the leaves ``a`` and ``b`` of two calls differ in
+    ``field`` (``shape``, ``dtype``, ``sharding``, ...): ``trace``, ``lower`` or ``compile``; ``fast_path`` if
+    only the fast path misses."""
     return sharding_level(a.sharding, b.sharding) if field == "sharding" else LEAF[field]
 
 
 def whole_level(name: str) -> str:
-    """Return the first of JAX's caches (trace, lower, compile or fast_path) that misses when a fact that
-    belongs to no single argument changes: ``tree``, ``options.inline`` (an option of jit),
-    ``context.jax_enable_x64`` (a setting of JAX), ..."""
+    """Return the first of JAX's caches that misses when a fact that belongs to no single argument changes:
+    ``trace``, ``lower`` or ``compile``. ``name`` is the name of the fact: ``tree``, ``options.inline`` (an
+    option of jit), ``context.jax_enable_x64`` (a setting of JAX), ..."""
     group, _, option = name.partition(".")
     if name == f"context.{MESH_DEVICES}":
         return COMPILE
@@ -119,10 +123,11 @@ def whole_level(name: str) -> str:
 
 
 def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
-    """Yield (first cache that is missed, distance) for every fact that differs between two cache keys.
+    """Yield (level, distance) for every fact that differs between two cache keys.
 
-    The cache is trace, lower, compile or fast_path. The distance is that of ``_unlike`` for static values,
-    and ``UNLIKE`` (2) for all other facts.
+    The level is the first cache that misses because of the fact: trace, lower or compile; fast_path if only
+    the fast path misses. The distance is 2 (``UNLIKE``), except for static values, which may be closer
+    (``_unlike``).
     """
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):
@@ -153,8 +158,9 @@ def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
 
 
 def _unlike(was: Static | None, now: Static | None) -> int:
-    """Return the distance between two static values: 0 (different objects with the same type and text), 1
-    (different types, same text or hash: ``np.int64(10)`` and ``10``) or ``UNLIKE`` (2, everything else)."""
+    """Return the distance between two different static values: 0 (different objects with the same type and
+    text), 1 (different types, same text or hash: ``np.int64(10)`` and ``10``) or ``UNLIKE`` (2, everything
+    else)."""
     if was is None or now is None:
         return UNLIKE
     if was.type == now.type and was.repr == now.repr and other_object(was, now):
@@ -164,8 +170,8 @@ def _unlike(was: Static | None, now: Static | None) -> int:
 
 
 def distance(before: Facts, after: Facts) -> dict[str, int]:
-    """Count the facts that differ between two cache keys, by the cache that is missed because of the fact.
-    The keys of the result are JAX's caches: trace, lower, compile, fast_path."""
+    """Count the facts that differ between two cache keys, by level: ``{"trace": 1, "lower": 0, "compile": 0,
+    "fast_path": 0}`` if only the shape of one argument differs."""
     counts = dict.fromkeys(LEVELS, 0)
     for level, _ in differences(before, after):
         counts[level] += 1
@@ -176,14 +182,14 @@ def rank(
     before: Facts, after: Facts, level: str, limit: tuple[int, int, int] | None = None
 ) -> tuple[int, int, int] | None:
     """Return how much an earlier key differs from the key of a cache miss: (number of differing facts whose
-    cache is before ``level`` in ``LEVELS``, number of other differing facts, sum of all distances as in
-    ``differences``). The smallest tuple belongs to the most similar key. Return None if the tuple is not
+    level is before ``level`` in ``LEVELS``, number of other differing facts, sum of the distances of all
+    differing facts). The smallest tuple belongs to the most similar key. Return None if the tuple is not
     smaller than ``limit``.
 
     Args:
       before, after: the earlier key and the key that missed.
-      level: the first cache that missed: trace, lower, compile or fast_path.
-      limit: the result for the most similar key so far; None: there is no such key yet.
+      level: the level of the miss, as ``reached_level`` returns it: trace, lower, compile or fast_path.
+      limit: the tuple of the most similar key so far; None: there is no such key yet.
     """
     at = LEVELS.index(level)
     earlier = later = unlikeness = 0
@@ -203,7 +209,8 @@ def rank(
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
     """Return the names of the fields whose difference between two leaves causes a miss of one of JAX's
     caches: ``shape``, ``sharding``, ... If a leaf is a ShapeDtypeStruct, only shape, dtype and weak type
-    count, and on a mesh also the sharding."""
+    count, and the sharding if one of the two is on a mesh. Other devices do not count if ``placed_alike`` is
+    True."""
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
         # Without a sharding it is lowered for one device: its abstract value then has no mesh.
@@ -231,15 +238,16 @@ def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
 def nearest(
     after: Facts, earlier: Sequence[Facts], level: str, unlike: Callable[[int], bool] = lambda index: False
 ) -> int | None:
-    """Return the index of the earlier key that differs least from ``after``, of several the latest. Keys of
-    the same or an unknown function object are preferred to all others. Return None if ``earlier`` is empty.
+    """Return the index of the earlier key that differs least from ``after``; of several equally near keys,
+    the latest. Keys of the same or an unknown function object are preferred to all others. Return None if
+    ``earlier`` is empty.
 
     Args:
       after: the key that missed.
       earlier: the keys to choose from, the latest first.
-      level: the first cache that missed: trace, lower, compile or fast_path.
-      unlike: a function that takes an index in ``earlier`` and returns whether this key is known to have
-        other shapes than ``after``. Once a key with a single differing fact is found, such keys are skipped.
+      level: the level of the miss, as ``reached_level`` returns it: trace, lower, compile or fast_path.
+      unlike: takes an index in ``earlier``; returns whether the shapes of this key are known to differ from
+        those of ``after``. Such keys are skipped once a key with a single differing fact is found.
     """
     own = after.whole.get("function_object")
     for same_object in (True, False):

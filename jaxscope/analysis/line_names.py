@@ -1,4 +1,5 @@
-"""Find which functions of JAX a line of the user's source calls, and whether the line is in ``with mesh:``.
+"""Find which functions of JAX a line of the user's source calls, which variables a function captures, and
+whether a line is in ``with mesh:``.
 
 The functions read source as text. A name stands for what the file imports under that name. A name that the
 file also defines as a function is ignored.
@@ -69,8 +70,8 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
     """Return the full names of JAX's functions to which a call on ``line`` passes the keyword ``argument``:
     ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``.
 
-    Names of JAX among the arguments of the call are included: ``jax.jit`` for
-    ``partial(jax.jit, in_shardings=s)``. A call with ``**options`` counts, too.
+    A call with ``**options`` counts, too. JAX's functions among the positional arguments of the call are
+    included: ``jax.jit`` for ``partial(jax.jit, in_shardings=s)``.
     """
     found = syntax(source)
     if found is None:
@@ -92,8 +93,8 @@ def gradients(source: str | None) -> set[str]:
 
 def captured(source: str | None, line: int) -> list[str]:
     """Return the variables that a function or lambda reads from outside and that may have another value each
-    time it is defined: parameters of functions around it, and variables that functions or loops around it
-    set. ``self`` is ignored.
+    time the function is defined: parameters of functions around it, and variables that functions or loops
+    around it set. The variables are in the order in which they are first read. ``self`` is ignored.
 
     Args:
       source: the text of the file; None: unknown.
@@ -122,9 +123,9 @@ def captured(source: str | None, line: int) -> list[str]:
 
 
 def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]] | None:
-    """Return (name of a function, variables that it captures) if ``line`` names a function that the loop
-    around the line defines again in each iteration; else None. For the variables see ``captured``. A lambda
-    on the line counts if it captures variables; its name is ``the lambda``."""
+    """Return (name of a function, variables that it captures) if ``line`` mentions a function that the
+    innermost loop around the line defines again in each iteration; else None. The variables are those of
+    ``captured``. A lambda on the line counts if it captures variables; its name is ``the lambda``."""
     found, loop = syntax(source), loop_around(source, line)
     if found is None or loop is None:
         return None
@@ -139,8 +140,8 @@ def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]
 
 def defined_beside(source: str | None, line: int) -> tuple[str, str, tuple[str, ...]] | None:
     """Return (name of a function, name of the function that defines it, variables that it captures) if
-    ``line`` names a function that is defined in the innermost function around the line. Return None if the
-    line names no such function."""
+    ``line`` mentions a function that is defined in the innermost function around the line, outside of blocks
+    such as ``if``. Return None if the line mentions no such function."""
     found = syntax(source)
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     around = [n for n in defined if n.lineno < line <= (n.end_lineno or 0)]
@@ -155,8 +156,8 @@ def defined_beside(source: str | None, line: int) -> tuple[str, str, tuple[str, 
 
 
 def calls_method(source: str | None, line: int, method: str) -> bool:
-    """Return whether ``line`` calls a method with this name of an object, as in ``x.item()``. A function of
-    an imported module (``jnp.sum()``) does not count."""
+    """Return whether ``line`` calls a method with the name ``method`` of an object, as in ``x.item()``. A
+    function of an imported module (``jnp.sum()``) does not count."""
     found = syntax(source)
     if found is None:
         return False
@@ -166,8 +167,8 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
 
 
 def numpy_call(source: str | None, line: int) -> str | None:
-    """Return the text of one call of a function of NumPy on ``line``: ``np.sqrt(64)``. Return None if there
-    is no such call, or if the text is longer than ``LONGEST`` (40) characters."""
+    """Return the text of a call of a function of NumPy on ``line``: ``np.sqrt(64)``. Of several calls, one is
+    chosen. Return None if there is none, or if the text is longer than ``LONGEST`` (40) characters."""
     found = syntax(source)
     if found is None:
         return None
@@ -188,8 +189,8 @@ def function(source: str | None, name: str) -> Definition | None:
 
 
 def defines_if_unset(method: Definition, line: int) -> bool:
-    """Return whether ``method`` defines the function on ``line`` only if a condition on ``self``
-    is true, as in ``if self.step is None:``; an ``if`` that may return before the line counts, too."""
+    """Return whether ``method`` reaches ``line``, which defines a function, only under a condition on
+    ``self``: the line is in an ``if self.step is None:``, or after an ``if self...`` that may return."""
     conditions = [
         n
         for n in own_nodes(method)
@@ -208,17 +209,18 @@ def defines_if_unset(method: Definition, line: int) -> bool:
 
 
 def attributes_set(source: str | None, name: str) -> tuple[str, ...]:
-    """Return the attributes that the function with the qualified name ``name`` assigns, such as
-    ``self.params``. Return an empty tuple if the function is not found."""
+    """Return the attributes that the function with the qualified name ``name`` assigns, as text:
+    ``self.params``. Return an empty tuple if ``function`` does not find it."""
     found = function(source, name)
     targets = [n for n in ast.walk(found) if isinstance(n, ast.Attribute)] if found is not None else []
     return tuple(dict.fromkeys(ast.unparse(n) for n in targets if isinstance(n.ctx, ast.Store)))
 
 
 def computes_only(source: str | None, name: str) -> bool:
-    """Return whether jit could probably trace the function with the qualified name ``name`` as a whole: it
-    calls no function of a package that does not compute with JAX, such as ``random`` or ``matplotlib``, does
-    not print, and changes no list or dict that it did not make. False if the function is not found."""
+    """Return whether jit could probably trace the function with the qualified name ``name`` as a whole. The
+    function calls no package that does not compute with JAX (``random``, ``matplotlib``), does not print, has
+    no ``yield``, ``async`` or ``global``, and changes no list or dict that it did not make. Return False if
+    ``function`` does not find it."""
     found, defined = syntax(source), function(source, name)
     if found is None or defined is None or isinstance(defined, ast.AsyncFunctionDef):
         return False
@@ -247,8 +249,9 @@ def computes_only(source: str | None, name: str) -> bool:
 
 
 def takes_objects(source: str | None, name: str) -> bool:
-    """Return whether the function with the qualified name ``name`` reads attributes of a parameter that
-    arrays do not have: the parameter may be an object that jit does not accept as an argument."""
+    """Return whether the function with the qualified name ``name`` seems to get an object that jit does not
+    accept as an argument: it reads an attribute of a parameter that arrays and dicts do not have, such as
+    ``cfg.depth``. Return False if ``function`` does not find it."""
     defined = function(source, name)
     parameters = (
         {a.arg for a in ast.walk(defined.args) if isinstance(a, ast.arg)} if defined is not None else set()
@@ -263,9 +266,9 @@ def takes_objects(source: str | None, name: str) -> bool:
 
 
 def cache_size(function: Definition) -> float | None:
-    """Return the ``maxsize`` of the ``functools.lru_cache`` that decorates a function: 128 if none is
-    written, infinity if it is None or if the decorator is ``functools.cache``. Return None if there is no
-    such decorator, or if the size is no number in the source."""
+    """Return the ``maxsize`` of the ``functools.lru_cache`` that decorates ``function``: 128 if none is
+    written, infinity for ``maxsize=None`` and for ``functools.cache``. Return None if there is no such
+    decorator, or if the size is no number in the source."""
     names = [(last_name(d.func if isinstance(d, ast.Call) else d), d) for d in function.decorator_list]
     caches = [d for name, d in names if name in ("lru_cache", "cache")]
     if not caches:
@@ -290,8 +293,9 @@ def lines_calling(source: str | None, names: Collection[str]) -> list[int]:
 
 
 def in_mesh_block(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is inside a block ``with mesh:`` or ``with Mesh(...):``. Any name that contains
-    "mesh" counts as ``mesh``."""
+    """Return whether ``line`` is inside a block ``with mesh:`` or ``with Mesh(...):``. Any variable or
+    attribute whose name contains "mesh" counts as ``mesh``. A block ``with jax.set_mesh(mesh):`` does not
+    count."""
     found = syntax(source)
     if found is None:
         return False
@@ -300,18 +304,20 @@ def in_mesh_block(source: str | None, line: int) -> bool:
 
 
 def _is_mesh(node: ast.expr) -> bool:
+    """Return whether ``node``, the expression after ``with``, makes a mesh or seems to be one by its name."""
     if isinstance(node, ast.Call):
         return last_name(node.func) in _MESH_MAKERS
     return "mesh" in (last_name(node) or "").lower()
 
 
 def _calls(file_syntax: Syntax, line: int) -> Iterator[ast.Call]:
+    """Return an iterator over the calls of which ``line`` is one of the lines."""
     return (c for calls in file_syntax.calls.values() for c in calls if spans(c, line))
 
 
 def imported(file_syntax: Syntax) -> dict[str, str]:
-    """Return imported name -> full name: ``jnp`` -> ``jax.numpy``. A name is not in the result if the file
-    defines a function with this name."""
+    """Return imported name -> full name: ``jnp`` -> ``jax.numpy``. A name is left out if the file defines a
+    function with this name."""
     names: dict[str, str] = {}
     for node in file_syntax.imports:
         for a in node.names:
@@ -328,8 +334,9 @@ def imported(file_syntax: Syntax) -> dict[str, str]:
 
 
 def full_name(node: ast.expr, names: dict[str, str]) -> str:
-    """Return the full form of a dotted name: ``jnp.clip`` -> ``jax.numpy.clip``. Return an empty string if
-    the file does not import the first part of the name. ``names`` is imported name -> its full name."""
+    """Return the full form of a dotted name: ``jax.numpy.clip`` for ``jnp.clip``. Return an empty string if
+    the file does not import the first part of the name. ``names`` maps imported names to full names, as
+    ``imported`` returns them."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -45,15 +45,15 @@ Loop = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.Gen
 
 
 class LoopCall(NamedTuple):
-    """A call that is repeated by a loop of the Python function that contains it.
+    """A call that is repeated by a loop of the Python function that contains the call.
 
     Attributes:
       call: the call.
       loop: the innermost loop or comprehension with the call in its body.
       statement: the index of the statement in the loop's body that contains the call; None: the loop is a
         comprehension.
-      always: whether the statement is an assignment or an expression, and not a block such as an ``if`` that
-        may skip the call; True for a comprehension.
+      always: whether this statement is an assignment or an expression, not a block such as an ``if`` that may
+        skip the call; True for a comprehension.
       outer: the next loop of the same function that repeats this loop; None: there is none.
     """
 
@@ -82,9 +82,9 @@ class LoopCall(NamedTuple):
         return [*self.loop.generators, *self.body]
 
     def takes_rows_again(self) -> list[str]:
-        """Return the arrays whose rows the call gets again, in another order, in each iteration of the outer
-        loop: ``x`` for ``embed(params, x[rows])``, if ``rows`` is a part of a permutation that the outer loop
-        draws. Return an empty list if this is not certain."""
+        """Return the names of the arrays whose rows the call gets again, in another order, in each iteration
+        of the outer loop: ``x`` for ``embed(params, x[rows])``, if ``rows`` is a part of a permutation that
+        the outer loop draws. Return an empty list if this is not certain."""
         others = [s for k, s in enumerate(self.body) if k != self.statement]
         if self.outer is None or self.feeds_itself or not self.targets & names_read(others):
             return []
@@ -110,8 +110,8 @@ class LoopCall(NamedTuple):
 
     @property
     def feeds_itself(self) -> bool:
-        """Return whether the statement with the call sets a name that the call reads, as
-        ``state = step(state)`` does. Then a result of the call is an argument in the next iteration."""
+        """Return whether the statement with the call sets a name that the call reads, as ``state =
+        step(state)`` does, so that the next iteration passes a result of the call."""
         return bool(self.targets & names_read([self.call]))
 
 
@@ -144,8 +144,8 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
 
 
 def call_at(source: str | None, line: int, column: int | None, name: str) -> ast.Call | None:
-    """Return the call of the function ``name`` on ``line``. Return None if there is no such call, or if there
-    are several.
+    """Return the call of the function ``name`` that begins on ``line``. Return None if there is no such call,
+    or if there are several.
 
     Args:
       source: the text of the file; None: unknown.
@@ -175,7 +175,8 @@ def maps_over_leaves(source: str | None, line: int, column: int | None, function
     Args:
       source: the text of the file; None: unknown.
       line: the line on which the call begins.
-      column: where the call begins on the line, in bytes; None: unknown, then only ``line`` decides.
+      column: where the call begins on the line, in bytes; None: unknown; then only calls in a mapped lambda
+        are recognized.
       function: the name of a function. If it is given, the result is whether a call around ``line`` maps this
         function; None: any function.
     """
@@ -194,9 +195,9 @@ def maps_over_leaves(source: str | None, line: int, column: int | None, function
 
 
 def iterated(source: str | None, line: int, column: int | None) -> str | None:
-    """Return the expression over which the code at ``line`` and ``column`` (in bytes) iterates: ``rows`` for
-    ``map(f, rows)``, any other call with it, such as ``list(rows)``, the position of ``rows`` in
-    ``for row in rows``, and a comprehension over ``rows`` or its element. Return None if there is none
+    """Return the expression over which the code at ``line`` and ``column`` (in bytes) iterates, as text. It
+    is ``rows`` for a call such as ``map(f, rows)`` or ``list(rows)``, for ``rows`` in ``for row in rows``,
+    and for a comprehension over ``rows`` or its element. Return None if there is no such expression
     (``load()``), if there are several (``zip(xs, ys)``), if it is longer than ``LONGEST`` (40) characters, or
     if ``column`` is None."""
     found = syntax(source) if column is not None else None
@@ -218,8 +219,8 @@ def iterated(source: str | None, line: int, column: int | None) -> str | None:
 
 def functions_called(source: str | None, first: int, last: int) -> list[tuple[int, int]]:
     """Return (first line, last line) of each function of the file that the lines ``first`` to ``last`` call
-    by name, directly or through other such functions. For a generator, the lines are those of the loop that
-    yields. ``next(g)`` counts as a call of the function that made the generator ``g``.
+    by name, directly or through other such functions. For a generator function, the lines are those of its
+    loop with ``yield``. ``next(g)`` counts as a call of the function that made the generator ``g``.
 
     Ignored are functions with a decorator, functions that contain the lines or begin among the lines that
     call them, and calls that depend on an ``if`` in a loop.
@@ -260,7 +261,8 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
 
 
 def _yielding(function: ast.FunctionDef) -> ast.stmt:
-    """Return the loop of ``function`` that yields; ``function`` itself if it has no such loop."""
+    """Return the first loop of ``function`` that contains a ``yield``; ``function`` itself if it has no such
+    loop."""
     loops = (n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While)))
     return next((n for n in loops if any(isinstance(m, ast.Yield) for m in ast.walk(n))), function)
 
@@ -280,12 +282,14 @@ def _iterables(node: ast.expr) -> Iterator[ast.expr]:
 
 @functools.lru_cache(8)  # called for each compilation of a run
 def _maps_over_leaves(source: str) -> list[ast.Call]:
+    """Return all calls in ``source`` that map a function over the leaves of a pytree."""
     found = syntax(source)
     calls = found.calls.values() if found is not None else ()
     return [call for on_line in calls for call in on_line if call.args and _over_leaves(call)]
 
 
 def _over_leaves(call: ast.Call) -> bool:
+    """Return whether ``call`` calls ``jax.tree.map``, ``tree_map`` or a similar function."""
     name = last_name(call.func) or ""
     if name in ("tree_map", "tree_multimap", "tree_map_with_path"):
         return True
@@ -306,7 +310,8 @@ def _is_drawn_order(node: ast.AST) -> bool:
 
 
 def _used_elsewhere(loop: ast.AST, call: ast.Call) -> set[str]:
-    """Return the names that ``loop`` has outside of ``call``, other than in ``len(x)`` and ``x.shape``."""
+    """Return the names that the code of ``loop`` mentions outside of ``call``, other than in ``len(x)`` and
+    ``x.shape``."""
     inside = {id(n) for n in ast.walk(call)}
     for n in ast.walk(loop):
         if isinstance(n, ast.Call) and last_name(n.func) == "len":
@@ -317,6 +322,8 @@ def _used_elsewhere(loop: ast.AST, call: ast.Call) -> set[str]:
 
 
 def _begins_before(call: ast.Call, line: int, column: int | None) -> bool:
+    """Return whether ``call`` begins at or before ``line`` and ``column``; if ``column`` is None, on or
+    before ``line``."""
     return call.lineno < line or (call.lineno == line and (column is None or call.col_offset <= column))
 
 
@@ -333,12 +340,13 @@ def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
 
 
 def contains(node: ast.AST, inner: ast.AST) -> bool:
+    """Return whether ``inner`` is ``node`` or a syntax node inside it."""
     return any(n is inner for n in ast.walk(node))
 
 
 def names_set(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that the syntax nodes set. Setting an item or an attribute counts: ``state`` for
-    ``state.step = 1``."""
+    """Return the names that the syntax nodes set, import, define as functions or classes, or delete. Setting
+    an item or an attribute counts: ``state`` for ``state.step = 1``."""
     found = set[str]()
     for node in nodes:
         for n in ast.walk(node):
@@ -352,6 +360,7 @@ def names_set(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def names_read(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the variables that the syntax nodes read: ``f`` and ``x`` for ``f(x.shape)``."""
     return {
         n.id
         for node in nodes
@@ -400,11 +409,11 @@ def _parameters(signature: str | None) -> list[str]:
 def argument(
     call: ast.Call, signature: str | None, parameter: str, *, of_class: bool = False
 ) -> ast.expr | None:
-    """Return the expression that ``call`` passes for a parameter of the called function. Return None if it is
+    """Return the expression that ``call`` passes for a parameter of the called function. For the parameter
+    ``self`` of a method, this is the object: ``model`` in ``model.step(x)``. Return None if the expression is
     unknown, or if the call does not pass the parameter.
 
     Args:
-      call: the call.
       signature: the signature of the function as text: ``(w, x, key)``; None: unknown.
       parameter: the name of the parameter. ``args[1]`` is the second of the arguments that ``*args``
         collects.
@@ -438,8 +447,8 @@ def reaches_next_iteration(
     None if no such variable is found.
 
     For ``action = int(policy(obs)); obs = env.step(action)`` and the line of ``int``, the variable is
-    ``obs``. Only plain variables of the innermost loop are examined. If ``jitted`` is given, the value must
-    be computed in the same iteration by a call of a function with one of these names.
+    ``obs``. Only plain variables of the innermost loop are examined. If ``jitted`` is given, the value that
+    is read must come from a call, in the same iteration, of a function with one of these names.
     """
     found = syntax(source)
     around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or 0)] if found is not None else []
@@ -483,8 +492,8 @@ def is_put_ahead(source: str | None, line: int) -> bool:
     """Return whether ``line``, which puts an array on a device, does so for a later iteration of a loop.
 
     The line puts the array into a queue from which the source takes elements
-    (``queue.append(jax.device_put(batch))``). Or it calls ``next`` and puts the array into a variable that
-    the loop reads before this line (``state = step(state, x); x = jax.device_put(next(batches))``).
+    (``queue.append(jax.device_put(batch))``). Or the line calls ``next`` and assigns to a variable that the
+    loop reads on an earlier line: ``state = step(state, x); x = jax.device_put(next(batches))``.
     """
     found = syntax(source)
     if found is None:
@@ -511,8 +520,8 @@ def is_put_ahead(source: str | None, line: int) -> bool:
 
 
 def _takes_out(file_syntax: Syntax, queue: ast.expr) -> bool:
-    """Return whether the source takes elements from ``queue``, an expression such as ``self.queue``, other
-    than by ``pop()`` from its end."""
+    """Return whether the source takes elements from ``queue``, an expression such as ``self.queue``.
+    ``pop()`` without an argument, which takes the newest element, does not count."""
     name = ast.dump(queue)
     return any(
         isinstance(call.func, ast.Attribute)
@@ -524,9 +533,9 @@ def _takes_out(file_syntax: Syntax, queue: ast.expr) -> bool:
 
 
 def set_in_same_iteration(source: str | None, line: int, calls: Collection[int]) -> bool:
-    """Return whether ``line``, in a loop, has a variable that an earlier line of the loop's body assigned
-    from a call: ``loss`` after ``loss, state = train_step(state, x)``. Only calls on the lines ``calls``
-    count."""
+    """Return whether ``line``, in a loop, mentions a variable that an earlier line of the innermost loop
+    assigned from a call: ``loss`` after ``loss, state = train_step(state, x)``. Only calls on the lines
+    ``calls`` count."""
     found = syntax(source)
     around = [n for n in found.blocks if n.lineno < line <= (n.end_lineno or 0)] if found is not None else []
     loops = [n for n in around if isinstance(n, (ast.For, ast.While))]
@@ -598,7 +607,7 @@ def loop_from(source: str | None, line: int) -> ast.For | ast.While | None:
 
 
 def carries(loop: ast.For | ast.While) -> bool:
-    """Return whether an iteration of ``loop`` reads a variable that the iteration before it set. ``total`` in
+    """Return whether an iteration of ``loop`` reads a variable that the iteration before set. ``total`` in
     ``total += x`` does not count as read."""
     before = names_set([loop.target]) if isinstance(loop, ast.For) else set()
     later = names_set(loop.body)
@@ -610,10 +619,13 @@ def carries(loop: ast.For | ast.While) -> bool:
 
 
 def array_iterated(source: str | None, line: int) -> str | None:
-    """Return the array that the innermost ``for`` loop around ``line`` goes through, as the argument of a
-    scan: ``xs`` for ``for x in xs`` and for ``xs[t]`` in ``for t in range(n)``, ``jnp.swapaxes(xs, 0, 1)``
-    for ``xs[:, t]``. Return None if the loop goes through layers that it calls or unpacks, or through several
-    arrays, or reads its counter for something else."""
+    """Return the array that the innermost ``for`` loop around ``line`` goes through, written as the argument
+    of a scan: ``xs`` for ``for x in xs`` and for ``xs[t]`` in ``for t in range(n)``, ``jnp.swapaxes(xs, 0,
+    1)`` for ``xs[:, t]``.
+
+    Return None if the elements seem to be no arrays (the loop calls or unpacks ``x``, or reads ``x.w`` or
+    ``x[0]``), if there are several arrays, or if the loop also reads its counter ``t`` elsewhere.
+    """
     around = loop_around(source, line)
     loop = loop_from(source, around[0]) if around is not None else None
     if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
@@ -671,8 +683,8 @@ _OF_OBJECTS = (ast.Call, ast.Attribute, ast.Subscript)
 
 
 def _element_taken(node: ast.AST, index: str) -> str | None:
-    """Return the array of which ``node`` takes the element ``index``, as the argument of a scan (see
-    ``array_iterated``); None if ``node`` is no such expression."""
+    """Return ``xs`` if ``node`` is ``xs[t]``, ``jnp.swapaxes(xs, 0, 1)`` if it is ``xs[:, t]``, where
+    ``index`` is the name ``t``; None for other nodes."""
     match node:
         case ast.Subscript(value=ast.Name(id=array), slice=ast.Name(id=name)) if name == index:
             return array
@@ -685,9 +697,10 @@ def _element_taken(node: ast.AST, index: str) -> str | None:
 
 
 def takes_chunks(source: str | None, line: int) -> bool:
-    """Return whether the innermost loop around ``line`` takes a slice of some rows in each iteration, as in
-    ``for i in range(0, n, size): f(x[i : i + size])``, no iteration uses a result of the one before, and none
-    computes gradients (of microbatches)."""
+    """Return whether the innermost loop around ``line`` computes the chunks of an array independently: ``for
+    i in range(0, n, size): f(x[i : i + size])``. An iteration must not read a variable that the iteration
+    before set, and the loop must not call a function with "grad" in its name, as loops over microbatches
+    do."""
     found, around = syntax(source), loop_around(source, line)
     for loop in found.blocks if found is not None and around is not None else ():
         if isinstance(loop, ast.For) and (loop.lineno, loop.end_lineno) == around:
@@ -707,13 +720,11 @@ def takes_chunks(source: str | None, line: int) -> bool:
 
 
 def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
-    """Return whether the body of the loop makes no other calls than that of ``loop_call``, calls of JAX and
-    of jitted functions, and harmless calls such as ``append``.
-
-    Return False also if the body has an ``if`` or leaves the loop.
+    """Return whether the body of the loop around ``loop_call`` makes no other calls than ``loop_call``, calls
+    of JAX and of jitted functions, and harmless calls such as ``append``. Return False also if the body has
+    an ``if`` or leaves the loop.
 
     Args:
-      loop_call: the call and its loop.
       jitted: names of jitted functions.
       modules: the names by which this source refers to JAX and its modules.
     """
@@ -723,6 +734,7 @@ def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collectio
 def _only_calls(
     loop_call: LoopCall, nodes: Iterable[ast.AST], jitted: Collection[str], modules: Collection[str]
 ) -> bool:
+    """Return whether ``turns_alone`` would accept the syntax nodes ``nodes`` as the body of the loop."""
     for node in nodes:
         for n in ast.walk(node):
             if isinstance(n, (*_LEAVES, ast.Raise, ast.If)):
@@ -740,20 +752,21 @@ _TO_NUMPY = frozenset({"asarray", "array"})
 
 
 class Scan(NamedTuple):
-    """How ``jax.lax.scan`` could replace a loop.
+    """What remains of a loop if ``jax.lax.scan`` replaces it.
 
     Attributes:
-      outputs: the conditions of those ``if`` in the loop whose blocks must remain in Python, each as source:
-        ``i % 100 == 0``; empty: the scan can replace the whole loop.
+      outputs: the conditions of the ``if`` statements in the loop whose blocks must remain in Python, as
+        source: ``i % 100 == 0``; empty: the scan can replace the whole loop.
     """
 
     outputs: tuple[str, ...] = ()
 
 
 def uses_result(loop_call: LoopCall, without: Collection[str]) -> bool:
-    """Return whether the loop assigns the result of the call to variables and reads one of them in another
-    statement. False if the loop calls a function or a method with one of the names ``without``, or if another
-    statement passes an argument of the call to a function, which could change it."""
+    """Return whether the loop assigns the result of the call ``loop_call`` to variables and reads one of them
+    in another statement. Return False if the loop calls a function or a method with one of the names
+    ``without``, or if another statement passes an argument of ``loop_call`` to a function, which could change
+    the argument."""
     if loop_call.statement is None:
         return False
     body = list(loop_call.body)
@@ -767,8 +780,8 @@ def uses_result(loop_call: LoopCall, without: Collection[str]) -> bool:
 
 
 def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> Scan | None:
-    """Return how a scan could replace the loop around ``loop_call``. Return None if it could not, or if that
-    is unknown.
+    """Return what remains of the loop around ``loop_call`` if a scan replaces it. Return None if the loop
+    does not look like one that a scan can replace.
 
     Such a loop goes over ``range(n)`` or random keys, and the call gets its own results as arguments. Other
     statements only make calls that ``turns_alone`` allows, or convert results to NumPy arrays. An ``if`` on
@@ -776,7 +789,6 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
     the loop uses.
 
     Args:
-      loop_call: the call and its loop.
       jitted: names of jitted functions.
       modules: the names by which this source refers to JAX and its modules.
     """
@@ -812,8 +824,8 @@ def _counts(iterated: ast.expr) -> bool:
 
 
 def _every_nth(statement: ast.If, counters: set[str]) -> bool:
-    """Return whether an ``if`` has no ``else``, and a condition without calls that has ``%`` with one of
-    ``counters`` on its left."""
+    """Return whether the ``if`` statement has no ``else``, and its condition has no call but a remainder of
+    one of ``counters``: ``i % 100 == 0``."""
     parts = list(ast.walk(statement.test))
     remainders = [n.left for n in parts if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod)]
     if statement.orelse or any(isinstance(n, ast.Call) for n in parts):

@@ -141,10 +141,14 @@ def _ici(bidirectional_gb: float, links: int, page: str) -> Figure:
 
 
 def _gbit(per_chip: float, page: str, derived: str | None = None) -> Figure:
+    """Return the network rate of a chip in bytes per second. ``per_chip`` is in Gbit/s, ``page`` the last
+    part of the address of Google's page."""
     return Figure(per_chip * GB / 8, _CLOUD + page, derived)
 
 
 def _libtpu(gib: float) -> Figure:
+    """Return the bytes of one device that a program can use: ``gib`` GiB, as libtpu states them in an
+    error."""
     return Figure(
         gib * GIB,
         "https://pypi.org/project/libtpu/0.0.42.1/",
@@ -164,6 +168,7 @@ def _cores(ops: int, ghz: float, element_type: str) -> Figure:
 
 
 def _a100(tera: float, quoted: str = _A100_QUOTED) -> Figure:
+    """Return peak operations per second of an A100: ``tera`` times ``10**12``."""
     return Figure(tera * TERA, _A100, quoted=quoted)
 
 
@@ -282,7 +287,8 @@ _NAME = re.compile(r"(?:(\d{1,4})\*)?([a-z][a-z0-9]*):(\d{1,5}(?:x\d{1,5}){0,3})
 
 
 def parse(text: str) -> Target:
-    """Parse the name of a target: ``v5e:4x4``, ``2*v5p:4x4x4`` (two slices), ``h100:8``, ``h100:128x8``.
+    """Parse the name of a target: ``v5e:4x4``, ``2*v5p:4x4x4`` (two slices), ``h100:8`` (8 GPUs of one host),
+    ``h100:128x8`` (128 hosts).
 
     The compiler may still refuse a slice that is not on the vendor's page (see ``unlisted``).
 
@@ -329,12 +335,14 @@ def parse(text: str) -> Target:
 
 
 def _spelled(grid: tuple[int, ...]) -> str:
+    """Return a grid as the name of a target has it: ``4x4``."""
     return "x".join(map(str, grid))
 
 
 def unlisted(name: str) -> list[str]:
-    """Return the nearest slices that the vendor's page lists, if it does not list the TPU slice ``name``.
-    Return an empty list if the page lists ``name``, or if ``name`` is a target of GPUs or no target."""
+    """Return the nearest slices that the vendor's page lists, if ``name`` is a TPU slice that the page does
+    not list: ``["v5e:4x4", ...]`` for ``v5e:2x8``. Return an empty list if the page lists ``name``, or if
+    ``name`` is a target of GPUs or no target."""
     match = _NAME.fullmatch(name)
     machine = MACHINES.get(match[2]) if match is not None else None
     if match is None or machine is None or machine.platform != TPU or match[3] in machine.grids:
@@ -343,7 +351,7 @@ def unlisted(name: str) -> list[str]:
 
 
 def known() -> list[str]:
-    """Return the names of the targets in ``Machine.grids``, grouped by machine."""
+    """Return the names of the targets in ``Machine.grids``, such as ``v5e:4x4``, grouped by machine."""
     return [f"{m.name}:{grid}" for m in MACHINES.values() for grid in m.grids]
 
 
@@ -368,6 +376,8 @@ def near(text: str, n: int = 3) -> list[str]:
 
 
 def _like_machine(name: str) -> str | None:
+    """Return the name in ``MACHINES`` of the machine that the user probably means: ``v5e`` for ``v5litepod``;
+    None: no name is similar."""
     # Other tools use names such as v7x, tpu-v5e, v5litepod, gh100.
     bare = name.replace("-", "").replace("_", "").removeprefix("tpu")
     spelled = {
@@ -388,6 +398,7 @@ def _like_machine(name: str) -> str | None:
 
 
 def _refuse(problem: str, name: str) -> NoReturn:
+    """Raise a UsageError with the text ``problem`` and a hint that suggests targets for ``name``."""
     found = near(name)
     hint = f"did you mean {', '.join(found)}?" if found else f"for example {', '.join(known()[::9][:4])}"
     raise UsageError(problem, hint=f"{hint} (all: jaxscope targets)", slug="no-such-target")

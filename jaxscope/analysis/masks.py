@@ -46,13 +46,14 @@ _SIZED = dict.fromkeys(
 
 
 class Whole(NamedTuple):
-    """What computes the same as a selection with a mask, for all elements.
+    """Code that can replace a selection of elements with a mask, and computes with all elements.
 
     Attributes:
-      text: the expression or the assignment, as source: ``x = jnp.where(mask, -x, x)``.
+      text: the expression, as source: ``jnp.where(mask, -x, x)``.
       mask: the mask, as source.
       array: the array that is updated, as source; None: nothing is updated.
-      new: whether ``text`` has the name ``new`` for values that must have the shape of ``array``.
+      new: whether ``text`` has the placeholder ``new`` for values that the source does not show for all
+        elements; they must have the shape of ``array``.
     """
 
     text: str
@@ -62,9 +63,10 @@ class Whole(NamedTuple):
 
 
 def index_with_mask(source: str | None, function: str) -> tuple[int, str] | None:
-    """Return a place in ``function`` that indexes an array with a condition, as (line, source of the index):
-    ``x > 0`` in ``x.at[x > 0].set(0)``. Return None if there is none, or the source is unknown. Conditions on
-    variables that NumPy made are left out. ``function`` is a qualified name; only its last part counts."""
+    """Return a place in the function ``function`` that indexes an array with a condition, as (line, source of
+    the index): ``x > 0`` in ``x.at[x > 0].set(0)``. Return None if there is none, or the source is unknown.
+    Conditions on variables that NumPy made are left out. ``function`` is a qualified name; only its last part
+    is compared."""
     found = syntax(source)
     name = function.rpartition(".")[2]
     for block in found.blocks if found is not None else ():
@@ -78,7 +80,8 @@ def index_with_mask(source: str | None, function: str) -> tuple[int, str] | None
 def sized_by_values(source: str | None, first: int, last: int) -> tuple[int, str, str] | None:
     """Return the first call on the lines ``first`` to ``last`` whose result has a size that depends on
     values, as (line, source of the call, option): ``jnp.nonzero(x)`` has the option ``size``, which would fix
-    the size. Only functions of ``jax.numpy`` count. Return None if there is none."""
+    the size. Only functions of ``jax.numpy`` count, and only calls without the option. Return None if there
+    is none."""
     found = syntax(source)
     if found is None:
         return None
@@ -96,9 +99,9 @@ def sized_by_values(source: str | None, first: int, last: int) -> tuple[int, str
 
 
 def without_selection(source: str | None, line: int) -> Whole | None:
-    """Return what to write instead of the statement on ``line``, if this is an update of the elements that a
-    mask selects, or instead of a sum, a mean or the like of these elements. Return None if ``line`` has
-    neither, or the source is unknown."""
+    """Return what to write instead of a call on ``line`` that selects elements with a mask: an update
+    (``x.at[mask].set(v)``), or a sum, a mean or the like (``jnp.mean(x[mask])``). Return None if ``line`` has
+    no such call, or the source is unknown."""
     found = syntax(source)
     calls = [c for each in found.calls.values() for c in each if spans(c, line)] if found is not None else []
     jnp = _name_of_jax_numpy(found)
@@ -128,6 +131,7 @@ def _update(file_syntax: Syntax | None, call: ast.Call, jnp: str) -> Whole | Non
 
 
 def _operand(value: ast.expr, method: str) -> str:
+    """Return ``value`` as source, in parentheses if the update ``method`` needs them: ``x + (a + b)``."""
     text = ast.unparse(value)
     in_parentheses = method not in ("set", "max", "min") and isinstance(value, (ast.BinOp, ast.IfExp))
     return f"({text})" if in_parentheses else text
@@ -158,8 +162,8 @@ def _reduction(file_syntax: Syntax | None, call: ast.Call) -> Whole | None:
 
 
 def _of_all_elements(file_syntax: Syntax | None, value: ast.expr, mask: str) -> ast.expr | None:
-    """Return ``value``, the new values of the elements that ``mask`` selects, for all elements: ``-x`` for
-    ``-x[mask]``. Return None if this cannot be told from the source."""
+    """Rewrite ``value``, an expression for the elements that ``mask`` selects, for all elements: ``-x`` for
+    ``-x[mask]``. Return None if this cannot be told from the source. ``mask`` is source text."""
     unselected = _Unselected(mask)
     whole: ast.expr = unselected.visit(copy.deepcopy(value))
     for n in ast.walk(whole):
@@ -173,7 +177,7 @@ def _of_all_elements(file_syntax: Syntax | None, value: ast.expr, mask: str) -> 
 
 
 class _Unselected(ast.NodeTransformer):
-    """Replaces ``x[mask]`` by ``x``, and collects these ``arrays``."""
+    """Replaces ``x[mask]`` by ``x`` in a syntax tree, and collects the nodes of ``x`` in ``arrays``."""
 
     def __init__(self, mask: str) -> None:
         self.mask = mask
@@ -187,20 +191,22 @@ class _Unselected(ast.NodeTransformer):
 
 
 def _is_selected(file_syntax: Syntax | None, name: str) -> bool:
-    """Return whether the variable ``name`` may have as many elements as a mask selects: a value that the file
-    assigns to it has an index."""
+    """Return whether the variable ``name`` may have only the elements that a mask selects: the file assigns
+    an expression with an index to ``name``."""
     return any(any(isinstance(n, ast.Subscript) for n in ast.walk(v)) for v in _assigned(file_syntax, name))
 
 
 def _assigned(file_syntax: Syntax | None, name: str) -> list[ast.expr]:
-    """Return the expressions that the file assigns to the variable ``name`` alone."""
+    """Return the expressions that the file assigns to the variable ``name``, except in assignments to
+    tuples."""
     nodes = ast.walk(file_syntax.tree) if file_syntax is not None else ()
     assigned = [n for n in nodes if isinstance(n, ast.Assign)]
     return [n.value for n in assigned if any(isinstance(t, ast.Name) and t.id == name for t in n.targets)]
 
 
 def _is_mask(file_syntax: Syntax | None, index: ast.expr) -> bool:
-    """Return whether ``index`` is a condition, or a variable to which the file assigns only conditions."""
+    """Return whether ``index`` is a condition, a call such as ``jnp.isnan(x)``, or a variable to which the
+    file assigns only such expressions."""
     if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert):
         return _is_mask(file_syntax, index.operand)
     if not isinstance(index, ast.Name):
@@ -210,6 +216,8 @@ def _is_mask(file_syntax: Syntax | None, index: ast.expr) -> bool:
 
 
 def _makes_mask(node: ast.expr) -> bool:
+    """Return whether ``node`` is a condition, or a call of a function such as ``isnan`` that returns a
+    mask."""
     return _is_condition(node) or (isinstance(node, ast.Call) and last_name(node.func) in _MASKS)
 
 
@@ -236,7 +244,8 @@ def _of_numpy(file_syntax: Syntax | None, condition: ast.expr) -> bool:
 
 
 def _name_of_jax_numpy(file_syntax: Syntax | None) -> str:
-    """Return the name by which the file imports ``jax.numpy``; ``jnp`` if it imports none."""
+    """Return the name that ``import jax.numpy as ...`` defines in the file; ``jnp`` if there is no such
+    import."""
     for n in file_syntax.imports if file_syntax is not None else ():
         for a in n.names if isinstance(n, ast.Import) else ():
             if a.name == "jax.numpy" and a.asname:

@@ -95,7 +95,7 @@ class Fit(msgspec.Struct, frozen=True):
 
     @property
     def temporaries(self) -> int | None:
-        """The bytes of temporary buffers; None: the compiler's breakdown does not have them."""
+        """Return the bytes of temporary buffers; None: the compiler's breakdown does not have them."""
         return next((self.parts[n] for n in ("HLO temporaries", "HLO temp") if n in self.parts), None)
 
 
@@ -154,6 +154,8 @@ def of_message(target: Target | None, message: str) -> Fit:
 
 
 def _of_one_operation(match: re.Match[str]) -> Fit:
+    """Return the facts about a program of which one operation exceeds the compiler's limit for one operation.
+    ``match`` is the match of ``_SCOPED`` in the error."""
     used, text = _bytes(match[2], match[3]), match["operation"] or ""
     name = _OP_NAME.search(text)
     called = name[1] if name else text.partition(" = ")[0].strip("% ")
@@ -170,6 +172,8 @@ def _of_one_operation(match: re.Match[str]) -> Fit:
 
 
 def _allocations(message: str) -> list[Allocation]:
+    """Return the buffers that the compiler's error lists, at most ``LARGEST`` (20), in the order of the
+    error."""
     starts = list(_LARGEST.finditer(message))[:LARGEST]
     found = []
     for i, m in enumerate(starts):
@@ -191,6 +195,8 @@ def _allocations(message: str) -> list[Allocation]:
 
 
 def _bytes(number: str, unit: str) -> int:
+    """Convert a size of the compiler's error to bytes: ``1536`` for ``("1.5", "K")``. Return 0 if it cannot
+    be read."""
     try:
         return int(float(number) * _SCALE[unit])
     except (ValueError, OverflowError):
@@ -198,8 +204,8 @@ def _bytes(number: str, unit: str) -> int:
 
 
 def with_values(fit: Fit, lowered: Reading | None) -> Fit:
-    """Return ``fit``. If the program does not fit and the compiler named no buffer, ``largest`` of the
-    result has the largest values of the lowered program.
+    """Return ``fit``, completed: if the program does not fit and the compiler named no buffer, ``largest`` of
+    the result has the largest values of the lowered program.
 
     Values are not buffers: the compiler's layout may pad them, and several values may share one buffer.
 

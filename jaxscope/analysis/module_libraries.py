@@ -48,9 +48,10 @@ def spelling(library: str | None) -> Spelling:
 
 
 def of_gradients(source: str | None, wrappers: Iterable[str]) -> str | None:
-    """Return the library that computes the gradients of a jitted function, such as ``flax.nnx``. If one
-    library computes all gradients in the function's file, it is this library. Otherwise it is the library of
-    the jit around the function. Return None if it is JAX itself, or unknown.
+    """Return the library of neural network modules, such as ``flax.nnx``, that computes the gradients of a
+    jitted function. If all functions for gradients that the file calls are of one library, the result is this
+    library. Otherwise it is the library of the jit around the function. Return None if JAX itself computes
+    them, or if the library is unknown.
 
     Args:
       source: the text of the file that defines the function; None: unknown.
@@ -69,12 +70,13 @@ def library_of_name(name: str) -> str | None:
 
 
 def nearest(frames: Iterable[Frame]) -> str | None:
-    """Return the library of neural network modules, such as ``flax.nnx``, of the first of ``frames`` that is
-    in such a library. Return None if no frame is in one."""
+    """Return the library of neural network modules, such as ``flax.nnx``, of the first of ``frames`` whose
+    file belongs to one. Return None if there is no such frame."""
     return next((library for f in frames if (library := _library_of(f.file)) is not None), None)
 
 
 def _library_of(file: str) -> str | None:
+    """Return the library of neural network modules that contains ``file``; None: it is no file of one."""
     if STANDING(file) != Standing.LIBRARY:
         return None
     path = "." + ".".join(SEPARATOR.split(file))

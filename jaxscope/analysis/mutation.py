@@ -15,9 +15,9 @@ def changed(source: str, name: str) -> bool | None:
     """Return whether the source assigns an attribute of an object of class ``name`` after the object was
     created. Return None if the source has no such class, or is not Python.
 
-    Assignments (also ``setattr`` and ``del``) count in methods of the class to any attribute of ``self``, and
-    anywhere to an attribute with the name of a field of the class. Methods that create the object
-    (``__init__``, ...) are ignored.
+    In methods of the class, assignments (also ``setattr`` and ``del``) to any attribute of ``self`` count.
+    Everywhere, assignments to an attribute with the name of a field of the class count, whatever the object.
+    Methods that create the object (``__init__``, ...) are ignored.
     """
     tree = parsed(source)
     found = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name] if tree else []
@@ -43,7 +43,8 @@ def changed(source: str, name: str) -> bool | None:
 
 def holds_itself(source: str, name: str) -> bool:
     """Return whether a method that creates an object of the class ``name`` (``__init__``, ``__new__``,
-    ``__post_init__``, ``__setattr__``) assigns attributes, which a frozen dataclass does not allow."""
+    ``__post_init__``) or ``__setattr__`` assigns attributes, which a frozen dataclass does not allow. Return
+    False if the source is not Python."""
     tree = parsed(source)
     return tree is not None and any(
         isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)
@@ -61,6 +62,7 @@ def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
 
 
 def _assigned_by(node: ast.AST) -> list[tuple[str | None, str]]:
+    """Return what ``_assigned`` returns, for the single syntax node ``node``."""
     # The name is None in ``f(x).attribute = ...``. The attribute is empty in ``setattr(x, variable, ...)``.
     targets: list[ast.expr] = []
     if isinstance(node, (ast.Assign, ast.Delete)):

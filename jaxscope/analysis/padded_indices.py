@@ -1,5 +1,5 @@
-"""Find indices that are padded with -1 and used where an index out of range is dropped:
-``x.at[i].add(y, mode="drop")``. JAX counts negative indices from the end, so -1 is the last row.
+"""Find indices that are padded with -1 and used where an index out of range is dropped: ``x.at[i].add(y,
+mode="drop")``. JAX counts negative indices from the end, so -1 is the last row and is not dropped.
 
 The functions read source as text. A variable, an attribute, a field and a key of a dictionary are one thing
 if they have one name.
@@ -32,7 +32,7 @@ class Wrapped(NamedTuple):
       function: the Python function that contains the line, ``<module>`` for code outside functions.
       line: the line.
       name: the name of the index: ``receivers``.
-      padded: the line that pads it with -1.
+      padded: the line that pads the index with -1.
       method: what the line does with the rows: ``add``, ``set``, ...; ``get`` or ``take`` if it reads them.
       mode: the mode that the line passes: ``drop`` or ``fill``.
     """
@@ -46,9 +46,10 @@ class Wrapped(NamedTuple):
 
 
 def find(source: str | None) -> list[Wrapped]:
-    """Return the lines of ``source`` that use an index padded with -1 with a mode that should leave it out.
-    Lines are left out if the file compares the index with something, if the index also gets a value that is
-    not padded, or if the function seems to leave out the padding in another way (``_handled``)."""
+    """Return the lines of ``source`` that use an index padded with -1 and pass a mode that should drop the
+    padding (``drop``, ``fill``). Lines are left out if the file compares the index with something, if the
+    index also gets a value that is not padded, or if the function seems to make the padding harmless in
+    another way (``_handled``)."""
     found = syntax(source)
     if found is None or source is None or "mode" not in source:
         return []
@@ -77,10 +78,10 @@ def find(source: str | None) -> list[Wrapped]:
 
 
 class _Known(NamedTuple):
-    """What is known of the values of a file.
+    """The values of a file that may be padded.
 
     Attributes:
-      padded: the values that are padded with -1 -> the line that pads them.
+      padded: name of a value that is padded with -1 -> the line that pads it.
       pairs: (scope, name, value) of all assignments.
     """
 
@@ -88,21 +89,23 @@ class _Known(NamedTuple):
     pairs: list[tuple[ast.AST, _Key, ast.expr | _Key]]
 
     def only_padded(self, scope: ast.AST, index: ast.expr, name: str) -> bool:
-        """Return whether all values of ``name`` are padded: a variable in ``scope``, or an attribute, a field
-        or a key of a dictionary in the whole file. ``index`` is its use."""
+        """Return whether every value that is assigned to ``name`` is padded. ``index`` is the expression that
+        uses ``name``. If ``name`` is a variable in ``index``, only assignments in ``scope`` count; if it is
+        an attribute or a key, all assignments of the file."""
         local = name in {n.id for n in ast.walk(index) if isinstance(n, ast.Name)}
         values = [value for at, key, value in self.pairs if key == name and (at is scope or not local)]
         return all(self.line_of(value) is not None for value in values)
 
     def line_of(self, value: ast.expr | _Key) -> int | None:
+        """Return the line that pads ``value`` with -1; None: not known to be padded."""
         return _line_of(value, self.padded) if isinstance(value, ast.expr) else self.padded.get(value)
 
 
 def _padded(
     scopes: Sequence[ast.AST],
 ) -> tuple[dict[_Key, int], list[tuple[ast.AST, _Key, ast.expr | _Key]]]:
-    """Return (value -> the line that pads it with -1, list of (scope, name, value) of all assignments). The
-    first part has only padded values."""
+    """Return (name of each value that is padded with -1 -> the line that pads it, list of (scope, name,
+    value) of all assignments). Values are followed through assignments, four times (``_ROUNDS``)."""
     pairs = [(scope, *pair) for scope in scopes for pair in _pairs(scope)]
     padded = dict[_Key, int]()
     for _ in range(_ROUNDS):
@@ -114,8 +117,9 @@ def _padded(
 
 
 def _pairs(scope: ast.AST) -> Iterator[tuple[_Key, ast.expr | _Key]]:
-    """Yield (name, value) for what the code in ``scope`` assigns to variables, attributes, fields and keys of
-    dictionaries, and ((function, position), value) for what it returns."""
+    """Yield (name, value) for what the code in ``scope`` assigns to variables and attributes, passes as
+    keyword arguments and puts under keys of dictionaries, and ((function, position), value) for what it
+    returns."""
     for n in own_nodes(scope):
         if isinstance(n, ast.Assign):
             yield from (pair for target in n.targets for pair in _assigned(target, n.value))
@@ -132,7 +136,8 @@ def _pairs(scope: ast.AST) -> Iterator[tuple[_Key, ast.expr | _Key]]:
 
 
 def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[_Key, ast.expr | _Key]]:
-    """Yield (name, value) for the parts of an assignment of ``value`` to ``target``."""
+    """Yield (name, value) for each name in ``target`` if ``value`` is assigned to it. The values for ``a, b =
+    f(x)`` are ``("f", 0)`` and ``("f", 1)``: the results of ``f`` by position."""
     if not isinstance(target, ast.Tuple):
         if not isinstance(target, ast.Subscript):
             yield from ((name, value) for name in _identifiers(target))
@@ -145,7 +150,8 @@ def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[_Key, ast.exp
 
 
 def _line_of(value: ast.expr, padded: Mapping[_Key, int]) -> int | None:
-    """Return the line that pads ``value`` with -1; None: it is not known to be padded."""
+    """Return the line that pads ``value`` with -1; None: not known to be padded. ``padded`` has the names
+    that are known to be padded."""
     if isinstance(value, ast.Call):
         name = last_name(value.func) or ""
         if name == "astype" and isinstance(value.func, ast.Attribute):
@@ -164,7 +170,8 @@ def _line_of(value: ast.expr, padded: Mapping[_Key, int]) -> int | None:
 
 
 def _pads(call: ast.Call, name: str) -> bool:
-    """Return whether ``call`` of the function ``name`` makes an array with -1 where nothing belongs."""
+    """Return whether ``call`` of the function ``name`` makes an array that it fills up with -1: ``jnp.pad(i,
+    (0, 2), constant_values=-1)``, ``jnp.full(8, -1)``."""
     given = {k.arg: k.value for k in call.keywords}
     match name:
         case "pad":
@@ -190,8 +197,8 @@ def _is_minus_one(node: ast.AST | None) -> bool:
 
 
 def _use(call: ast.Call) -> tuple[ast.expr, str, str] | None:
-    """Return (index, method, mode) if ``call`` reads or updates rows and leaves out an index out of range;
-    else None."""
+    """Return (index, method, mode) if ``call`` reads or updates rows with a mode that drops indices out of
+    range; else None."""
     given = {k.arg: k.value for k in call.keywords}
     mode = given.get("mode")
     if isinstance(mode, ast.Constant):
@@ -211,7 +218,8 @@ def _use(call: ast.Call) -> tuple[ast.expr, str, str] | None:
 
 
 def _identifiers(node: ast.expr) -> list[str]:
-    """Return the names that ``node``, a variable, an attribute, an item or a tuple of these, stands for."""
+    """Return the names of a variable, an attribute, an item or a tuple of these: ``["a", "c", "k", "e"]`` for
+    ``a, b.c, d['k'], e[0]``."""
     if isinstance(node, ast.Tuple):
         return [name for e in node.elts for name in _identifiers(e)]
     if isinstance(node, ast.Subscript):
@@ -224,8 +232,8 @@ def _identifiers(node: ast.expr) -> list[str]:
 
 def _handled(scope: ast.AST, call: ast.Call, method: str) -> bool:
     """Return whether the code in ``scope`` seems to make harmless what ``call`` does to the last row. This is
-    so if it has a mask, if it adds a product (which may be 0), if the array seems to have a spare last row,
-    or if the code takes a slice of the result."""
+    so if the code has a mask, if it adds a product (which may be 0), if the array seems to have a spare last
+    row, or if the code takes a slice of the result. If ``method`` reads rows, only a mask counts."""
     if method in READS:
         return _MASK.search(ast.unparse(scope)) is not None
     item = call.func.value if isinstance(call.func, ast.Attribute) else None

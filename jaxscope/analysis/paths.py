@@ -32,7 +32,7 @@ def root(path: str) -> str:
 
 @functools.lru_cache(8_192)
 def split(path: str) -> tuple[str, str]:
-    """Split a path into the argument and the path below it: ``state.params['w']`` -> (``state``,
+    """Split a path into the argument with which it begins and the rest: ``state.params['w']`` -> (``state``,
     ``.params['w']``)."""
     steps = _tokens(path) or ("",)
     return steps[0], "".join(steps[1:])
@@ -51,9 +51,9 @@ def common_prefix(paths: Sequence[str]) -> str | None:
 
 def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
     """Shorten two texts to the section in which they differ: (excerpt of ``before``, excerpt of ``after``).
-    ``…`` marks what is cut. Before and after the section, at most ``around`` equal characters are kept. The
-    end of a long section is cut, too. If neither text is longer than ``2 * around``, both are returned
-    unchanged."""
+    Around the section, at most ``around`` equal characters are kept on each side. ``…`` stands for text that
+    is left out, also at the end of a long section. If neither text is longer than ``2 * around``, both are
+    returned unchanged."""
     if max(len(before), len(after)) <= 2 * around:
         return before, after
     low = 0

@@ -100,13 +100,15 @@ def read(message: str) -> Refusal | None:
 
 
 def _indivisible(dimension: str, parts: str, size: str, path: str | None) -> Indivisible | None:
+    """Return the error with numbers instead of texts; None if ``parts`` divides ``size``, so that the message
+    was misread."""
     n, whole = int(parts), int(size)
     return Indivisible(int(dimension), n, whole, path) if n > 1 and whole % n else None
 
 
 def _sharding(sharding: str) -> str | int:
-    """Return the PartitionSpec in the text of a sharding, the id of its only device or the name of its
-    class."""
+    """Return the PartitionSpec in the text of a sharding; if the text has none, the id of the only device
+    (``3`` for ``SingleDeviceSharding(device=CpuDevice(id=3))``) or else the name of the class."""
     found = _SPEC.search(sharding)
     if found is not None:
         known = sh.parse(found[1])

@@ -123,8 +123,8 @@ def _mesh(
 
 
 def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
-    """Return the collective ``c``, with ``weight`` set if it gathers a weight of the model, as in fully
-    sharded data parallelism."""
+    """Return the collective ``c``. If it gathers a weight of the model, as in fully sharded data parallelism,
+    ``weight`` of the result is set."""
     if c.gathered is None:
         return c
     # A weight is multiplied with an operand that is split over the axes along which the weight is gathered.
@@ -138,9 +138,9 @@ def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
 
 
 def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Program) -> Collective:
-    """Return the collective ``c``, with the user's sharding constraint for which XLA's partitioner inserts
-    it, if one is found. Constraint and collective must agree in line or argument, in mesh axes and in
-    bytes."""
+    """Return the collective ``c``. If XLA's partitioner inserted it because of a sharding constraint of the
+    user, ``constraint`` and ``constrained_at`` of the result are set. Constraint and collective must agree in
+    line or argument, in mesh axes and in bytes."""
     if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or not c.bytes:
         return c
     line = (c.source.file, c.source.line) if c.source is not None else None
@@ -172,8 +172,8 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
 
 
 def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
-    """Return ``collectives``, with the constraint also set for the all-gather of a matrix product's other
-    operand."""
+    """Return ``collectives``. If a constraint causes the all-gather of one operand of a matrix product, the
+    constraint is also set in the all-gather of the product's other operand."""
     # If a constraint causes a gather of one operand, the partitioner gathers both over the same axes.
     gathered: dict[tuple[Frame | None, str | None], set[str]] = {}
     for c in collectives:
@@ -199,8 +199,8 @@ def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Readin
 
 
 def _is_step(size: int, whole: int, devices: int) -> bool:
-    """Return whether a collective's result is the whole of a value, or one of n equal parts, where n divides
-    the number of devices. Half and double the size count, too.
+    """Return whether a collective's result has the size of a whole value, or of one of n equal parts of the
+    value, where n divides the number of devices. Half and double this size count, too.
 
     Args:
       size: the bytes of the collective's result.
@@ -222,6 +222,8 @@ def _axes(constraint: Constraint, hlo: compiled.Program) -> set[str] | None:
 
 
 def _dimensions(constraint: Constraint, hlo: compiled.Program) -> tuple[tuple[str, ...], ...] | None:
+    """Return for each dimension the mesh axes over which a sharding constraint splits its value; None if
+    unknown."""
     if constraint.asked.dimensions is not None or math.prod(constraint.parts) == 1:
         return constraint.asked.dimensions or ()
     return shardings.read(constraint.asked.text, hlo.mesh).dimensions
@@ -229,7 +231,7 @@ def _dimensions(constraint: Constraint, hlo: compiled.Program) -> tuple[tuple[st
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
     """Return further arguments that the user could donate, found only in the HLO: for each result that reuses
-    no argument's memory, one argument of the same type."""
+    no argument's memory, one argument of the same type that is not donated."""
     known = {d.argument for d in stablehlo.donation}
     users = {a.index: a for a in stablehlo.arguments if a.role == "user"}
     left: dict[str, int] = {}

@@ -25,8 +25,8 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
     Args:
       before, after: the cache keys of the earlier call and of the call that missed a cache.
       signature: the function's parameters as text; None: unknown.
-      statics_differ: whether static values differ. If so, a difference in the text of the tree only follows
-        from them and is no cause.
+      statics_differ: whether static values differ. If so, a difference in the text of the tree is no cause,
+        because it may only follow from them.
     """
     alike = before.whole is after.whole and before.nodes == after.nodes
     if alike and [*before.leaves] == [*after.leaves]:
@@ -71,7 +71,8 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
 
 def _reordered(before: list[str], after: list[str]) -> str | None:
     """Return the container, such as ``batch``, whose keys have another order in the second call; None if
-    there is none. ``before`` and ``after`` are the paths of the leaves, the same leaves in both calls."""
+    there is none. ``before`` and ``after`` are the paths of the leaves in the two calls, in order. Both have
+    the same paths."""
     pair = next(((a, b) for a, b in zip(before, after, strict=False) if a != b), None)
     return common_prefix(pair) if pair is not None else None
 
@@ -101,12 +102,12 @@ def _container(kind: str | None) -> Container | None:
 
 
 def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
-    """Group the leaves that only the cache key ``has`` has by their outermost container that is only in this
-    key: path of the container -> paths of its leaves. Containers with one leaf are not in the result.
+    """Group leaves by the outermost container around them that only the call with the key ``has`` passes:
+    path of the container -> paths of its leaves. Containers with one leaf are not in the result.
 
     Args:
-      paths: the paths of the leaves.
-      has: the key that has these leaves.
+      paths: the paths of the leaves that only the key ``has`` contains.
+      has: the key with these leaves.
       lacks: the other key.
     """
     groups: dict[str, list[str]] = {}
@@ -121,8 +122,8 @@ def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[s
 
 
 def _instead(facts: Facts, path: str) -> Value | None:
-    """Return the container or the static value that the call with the cache key ``facts`` passes at ``path``.
-    Return None if it passes neither. The other call passes a leaf at ``path``."""
+    """Return the container or the static value that a call passes at ``path``, where the other call passes a
+    leaf. Return None if it passes neither. ``facts`` is the cache key of the call."""
     node = facts.nodes.get(path)
     if node is not None:
         return Container(node)
@@ -134,8 +135,8 @@ def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str 
     """Return (path, kind before, kind after) of each outermost container whose kind differs between two keys,
     such as a list that became a tuple. A kind is None if the key has no container at the path.
 
-    Differences that leaves or static values already show are not returned. ``moved`` has the paths of the
-    leaves that only one key has.
+    Differences that added or removed leaves or static values already explain are left out. ``moved`` has the
+    paths of the leaves that only one key has.
     """
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []
@@ -207,6 +208,8 @@ def _default_of(signature: str | None, name: str) -> str | None:
 
 
 def _came_and_went(came: list[str], went: list[str], before: Facts, after: Facts) -> list[Cause]:
+    """Return the causes of a cache miss for leaves that appeared (``came``) or disappeared (``went``): one
+    for each leaf, or one for ``FOLD_FROM`` (3) or more leaves of one argument together."""
     found = []
     for paths, is_new, facts in ((came, True, after), (went, False, before)):
         groups: dict[str, list[str]] = {}

@@ -80,11 +80,13 @@ def find(
 
 
 def _of_a_trial(text: str) -> bool:
+    """Return whether the warning is about a partition that XLA only tried (see ``_TRIAL``)."""
     line = _FOR.split(text, 1)[-1]
     return _TRIAL.match(line) is not None or "(%fake_parameter." in line
 
 
 def _read(text: str, module: Module | None, mesh: Sequence[tuple[str, int]] | None) -> Remat:
+    """Parse one warning. The arguments are those of ``find``, with the parsed program."""
     name = before = after = source = size = None
     head = _FOR.split(text, 1)
     _, began, pair = head[0].partition("from sharding ")
@@ -106,6 +108,8 @@ def _read(text: str, module: Module | None, mesh: Sequence[tuple[str, int]] | No
 
 
 def _spelled(text: str, read: shardings.Spelled) -> str:
+    """Return a sharding over the axes of the mesh: ``P('data', None)``. ``text`` is the sharding in the
+    warning, ``read`` the same parsed. Return ``text``, shortened, if the axes are unknown."""
     return partition_spec(read.dimensions) or text[:MAX_TEXT]
 
 
@@ -123,7 +127,8 @@ def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
 
 def _source(instruction: Instruction, module: Module) -> Frame | None:
     """Return the Python line for an instruction that a warning prints: the line of its ``stack_frame_id``,
-    else the line that all instructions of ``module`` with its op_name have. None if unknown."""
+    else the line of the instructions in ``module`` with the same op_name, if they all have one line. None if
+    unknown."""
     frame = frame_id(instruction)
     if frame is not None and (found := module.frames.blamed(frame)) is not None:
         return found
@@ -138,8 +143,7 @@ def _source(instruction: Instruction, module: Module) -> Frame | None:
 
 
 def _shortened(text: str) -> str:
-    """Return a warning with at most MAX_TEXT characters, without the advice at its end, which is always the
-    same."""
+    """Return a warning with at most MAX_TEXT (600) characters, without the advice at its end."""
 
     for end in _ENDS:
         text = text.partition(end)[0]

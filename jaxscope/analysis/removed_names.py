@@ -388,8 +388,8 @@ def _named(message: str) -> str:
 
 
 def _name(name: str) -> Removed | None:
-    """Return the entry of a removed name of JAX, or of a removed module that contains it. None if neither was
-    removed."""
+    """Return the entry of ``NAMES`` for ``name``, or for a removed module that contains it:
+    ``jax.lib.xla_client`` for ``jax.lib.xla_client.Shape``. Return None if neither was removed."""
     while name:
         if name in NAMES:
             return _removed(name, *NAMES[name])
@@ -424,4 +424,5 @@ def _argument(function: str, argument: str, line: Line) -> Removed | None:
 
 
 def _removed(name: str, instead: str, version: str) -> Removed:
+    """Return an entry of ``NAMES`` or ``ARGUMENTS`` as a ``Removed``."""
     return Removed(name, instead, version, CHANGELOG.get(name, None if version == NEVER else version))

@@ -29,9 +29,9 @@ class Repeated(msgspec.Struct, frozen=True):
       devices: number of devices.
       lines: the lines with at least a fifth of the repeated flops each, the line with the most first.
       constraint: the user's sharding constraint that causes the repetition; None: there is none.
-      axes: the mesh axes that split an argument, but not the array of ``constraint``; or those of
-        ``rows_taken``; without either, the mesh axes that split neither an argument nor an array with a
-        constraint. Empty: no cause was found.
+      axes: mesh axes along which the devices repeat the work. With ``constraint``: axes that split an
+        argument, but not the constrained array. With ``rows_taken``: axes that split the array of this line.
+        Without both: axes that split neither an argument nor a constrained array. Empty: no cause was found.
       rows_taken: the line that takes rows by index (``x[i]``) from an array that is split over ``axes``, so
         that each device gets all of these rows; None: there is none, or ``axes`` show another cause.
     """
@@ -46,8 +46,8 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def find(texts: Texts) -> Repeated | None:
-    """Return the matrix products that the devices of a program repeat. Return None if they are few, or
-    unknown."""
+    """Return the matrix products that the devices of a program repeat. Return None if they are too few
+    (``SHARE``, ``UNEXPLAINED``), if unequal parts explain them, or if they are unknown."""
     hlo, lowered = texts.hlo, texts.stablehlo
     devices = (hlo.num_partitions or 1) * (hlo.replica_count or 1) if hlo is not None else 1
     total = (hlo.matrix_flops_at_least or 0) * devices if hlo is not None else 0

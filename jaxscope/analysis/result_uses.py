@@ -79,6 +79,7 @@ def of_calls(source: str | None, line: int, column: int | None, name: str) -> Us
 
 @functools.lru_cache(maxsize=8)
 def _parents(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """Return node -> the syntax node that directly contains it."""
     return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
 
@@ -129,6 +130,7 @@ class _Uses:
         return None
 
     def _assigned(self, target: ast.expr, path: Path) -> None:
+        """Add the uses of the part ``path`` of the result, which is assigned to ``target``."""
         if isinstance(target, ast.Name) and self._of_class(target):
             self.paths.add(path)  # an attribute of the class
         elif isinstance(target, ast.Name):
@@ -143,6 +145,7 @@ class _Uses:
             self.paths.add(path)
 
     def _of_variable(self, target: ast.Name, path: Path) -> None:
+        """Add the uses of the variable ``target``, to which the part ``path`` of the result is assigned."""
         scope = self._scope(target)
         bound = (id(scope), target.id, path)
         if bound in self._bound:
@@ -229,9 +232,9 @@ def rows_read(leaf: Path, uses: Collection[Path], rows: int, leaves: Collection[
 
 
 def _is_another(array_step: str, step: str, k: int, leaves: Collection[Path]) -> bool:
-    """Return whether ``step`` of a used path certainly leads to another part of the result than
-    ``array_step``, the step number ``k`` of an array's path. ``[0]`` and ``.x`` may be the same part, as may
-    ``[1]`` and ``[-1]``."""
+    """Return whether a used path certainly leads to another part of the result than an array's path, because
+    their steps number ``k``, ``step`` and ``array_step``, differ. ``[0]`` and ``.x`` may be the same part, as
+    may ``[1]`` and ``[-1]``. ``leaves`` as in ``rows_read``."""
     if array_step == step:
         return False
     if array_step[0] == step[0] == ".":
@@ -251,9 +254,8 @@ def _rows(step: str, rows: int) -> int:
 
 
 def named(leaf: Path, names: Sequence[tuple[Path, str]]) -> str:
-    """Return the path of an array for a message, beginning with the variable that has it: ``record['x']``. If
-    no variable is known, it begins with ``result``: ``result[1]['x']``. ``names`` has (path, variable)
-    pairs."""
+    """Return the path of an array for a message, beginning with the variable that has it: ``record['x']``; if
+    no variable is known, with ``result``: ``result[1]['x']``. ``names`` has (path, variable) pairs."""
     best = max(
         (n for n in names if leaf[: len(n[0])] == n[0]), key=lambda n: len(n[0]), default=((), "result")
     )

@@ -2,8 +2,7 @@
 
 JAX compiles a function again for each new function object. The functions read the user's source as text. The
 recording of a run does not contain the call of jit. So a line is returned only if a recorded line leads to
-it: the first line of the function's code, or a line on the stack of its call. Another line of the file that
-wraps a function of the same name is no evidence.
+it: the first line of the function's code, or a line on the stack of its call.
 
 The module also answers other questions about lines of source, such as whether a line runs once, in a loop or
 only in some iterations. Lines are counted from 1. A ``source`` of None means that the source is unknown; the
@@ -66,6 +65,7 @@ class Makers:
                 lines.sort()
 
     def _walk(self, tree: ast.Module) -> None:
+        """Fill the tables of this object from the syntax tree of the file."""
         # (node, index of the def around it); None: it is in a lambda.
         left: deque[tuple[ast.AST, int | None]] = deque([(tree, MODULE)])
         while left:
@@ -85,6 +85,8 @@ class Makers:
             left += [(child, around) for child in ast.iter_child_nodes(node)]
 
     def _add(self, call: ast.Call, around: int | None) -> None:
+        """Add what ``call``, a call of jit or a similar function, wraps. ``around`` is the index of the def
+        around the call."""
         for wrapped in _wrapped(call):
             if isinstance(wrapped, ast.Lambda):
                 self._defined.add(("<lambda>", wrapped.lineno))
@@ -95,7 +97,7 @@ class Makers:
 
     def where_defined(self, name: str, begins: int) -> Maker | None:
         """Return the line ``begins`` if it is the first line of a ``def`` with a decorator, or has a lambda
-        that is an argument of jit or a similar function; else None.
+        that is passed to jit or a similar function; else None.
 
         Args:
           name: the name of the function, ``<lambda>`` for a lambda.
@@ -179,6 +181,7 @@ def syntax(source: str | None) -> Syntax | None:
 
 
 def _creates_an_object(value: ast.expr) -> bool:
+    """Return whether ``value`` is a call of a name with a capital letter: ``Grid(8, 8)``."""
     return isinstance(value, ast.Call) and (last_name(value.func) or "")[:1].isupper()
 
 
@@ -189,10 +192,10 @@ def imports(source: str | None, line: int) -> bool:
 
 
 def runs_once(source: str | None, line: int, *, in_loop: bool = False) -> bool:
-    """Return whether the source shows that ``line`` runs only once. With ``in_loop``: whether the only loop
-    around the line in its function runs once.
+    """Return whether the source shows that ``line`` runs only once. If ``in_loop`` is True, return whether
+    the only loop around the line in its function runs once.
 
-    The line (the loop) must be outside loops and comprehensions. It must be at module level, or in a function
+    The line (or this loop) must be outside loops and comprehensions, and at module level or in a function
     whose only call is on a line that runs once.
     """
     found = syntax(source)
@@ -202,9 +205,8 @@ def runs_once(source: str | None, line: int, *, in_loop: bool = False) -> bool:
 
 
 def _runs_once(file_syntax: Syntax, line: int, deepest: int, *, in_loop: bool = False) -> bool:
-    """Return whether ``line`` runs only once: outside loops, at module level or in a function that is called
-    once. At most ``deepest`` calling functions are followed. ``in_loop``: the innermost block around the
-    line, a loop, does not count."""
+    """Return whether ``line`` runs only once, as ``runs_once`` does. At most ``deepest`` calling functions
+    are followed. If ``in_loop`` is True, the innermost block around the line, a loop, does not count."""
     around = [n for n in file_syntax.blocks if spans(n, line)]
     if in_loop and around:
         around.remove(max(around, key=lambda n: (n.lineno, n.col_offset)))
@@ -250,29 +252,31 @@ def in_a_loop(source: str | None, line: int) -> bool:
 
 
 def hands_over(source: str | None, line: int, name: str) -> bool:
-    """Return whether the code at ``line`` passes the function ``name`` to another function, which may call it
-    any number of times (``map(name, xs)``), and does not call it itself."""
+    """Return whether the code at ``line`` passes the function ``name`` to another function (``map(name,
+    xs)``), which may call ``name`` any number of times, and does not also call ``name`` itself."""
     calls = _calls_at(source, line)
     passed = (part for c in calls for part in (*c.args, *(k.value for k in c.keywords)))
     return any(last_name(part) == name for part in passed) and not _calls(calls, name)
 
 
 def is_task(source: str | None, line: int, name: str, caller: str | None, called_at: int) -> bool:
-    """Return whether ``line`` of ``source`` is in the coroutine ``name``, and the line ``called_at`` of
-    ``caller`` (the text of the file of the next outer frame) does not call it, so that an event loop runs
-    it as a task."""
+    """Return whether an event loop seems to run the coroutine ``name`` as a task: ``line`` of ``source`` is
+    in the coroutine, and the next outer frame does not call ``name``. ``caller`` is the text of this frame's
+    file, ``called_at`` its line."""
     around = _blocks(source, line)
     coroutine = any(isinstance(n, ast.AsyncFunctionDef) and n.name == name for n in around)
     return coroutine and not _calls(_calls_at(caller, called_at), name)
 
 
 def _calls_at(source: str | None, line: int) -> list[ast.Call]:
+    """Return the calls of which ``line`` is one of the lines."""
     found = syntax(source)
     calls = found.calls.values() if found is not None else ()
     return [c for each in calls for c in each if spans(c, line)]
 
 
 def _calls(calls: Iterable[ast.Call], name: str) -> bool:
+    """Return whether one of ``calls`` calls ``name``."""
     return any(last_name(c.func) == name for c in calls)
 
 
@@ -352,8 +356,8 @@ def appends(source: str | None, line: int) -> bool:
 
 
 def ends_the_loop(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is in the condition of a ``while``, or in the condition of an ``if`` in a loop
-    that has ``break`` or ``return`` as a statement of its block."""
+    """Return whether ``line`` is in the condition of a ``while``, or of an ``if`` in a loop whose block has
+    ``break`` or ``return`` as one of its statements."""
     found = syntax(source)
     around = (
         [n for n in ast.walk(found.tree) if isinstance(n, (ast.If, ast.While))] if found is not None else []
@@ -387,8 +391,8 @@ def creates_for_each_call(source: str | None, created: int, called: int) -> bool
 
 
 def _scope(file_syntax: Syntax, line: int) -> tuple[ast.AST | None, set[ast.AST]]:
-    """Return (the innermost def around ``line``, the loops and comprehensions around ``line`` in this def).
-    The def is None for a line at module level. A def that begins on the line does not count as around it."""
+    """Return (innermost def around ``line``, loops and comprehensions around ``line`` in this def). The def
+    is None for a line at module level. A def that begins on the line does not count as around it."""
     around = [n for n in file_syntax.blocks if spans(n, line)]
     scope = max(
         (n for n in around if isinstance(n, FUNCTION) and n.lineno < line),
@@ -484,9 +488,11 @@ def kept_from_iteration_before(source: str | None, line: int) -> bool:
 
 def depends_on_a_condition(source: str | None, line: int, text: str | None = None) -> bool:
     """Return whether an ``if`` in the innermost loop around ``line`` decides whether an iteration reaches the
-    line. The line is in a block of the ``if``, or after an ``if`` that contains ``continue`` or
-    ``return``. If the condition and its block are on this one line, ``text`` is the expression that
-    matters; None: unknown."""
+    line. The line is in a block of the ``if``, or after an ``if`` that contains ``continue`` or ``return``.
+
+    If the condition and its block are both on the line, the result is about the expression ``text``. None
+    (unknown) counts as a part of the condition.
+    """
     found, loop = syntax(source), loop_around(source, line)
     if found is None or loop is None:
         return False
@@ -499,6 +505,8 @@ def depends_on_a_condition(source: str | None, line: int, text: str | None = Non
 
 
 def _is_in_block(node: ast.If, line: int, text: str | None) -> bool:
+    """Return whether ``line`` is in a block of the ``if`` statement ``node``. If the condition is on the same
+    line, ``text`` must be given and not be a part of the condition."""
     inside = any(spans(s, line) for s in (*node.body, *node.orelse))
     return inside and (
         not spans(node.test, line) or (text is not None and text not in ast.unparse(node.test))
@@ -506,8 +514,8 @@ def _is_in_block(node: ast.If, line: int, text: str | None) -> bool:
 
 
 def keeps_its_value(source: str | None, line: int) -> bool:
-    """Return whether the statement on ``line`` stores its value in a container, as programs do for a plot or
-    a table: ``history[i] = loss``, ``losses.append(float(loss))``."""
+    """Return whether the statement on ``line`` stores its value in a container: ``history[i] = loss``,
+    ``losses.append(float(loss))``."""
     found = syntax(source)
     if found is None:
         return False
@@ -522,10 +530,9 @@ def keeps_its_value(source: str | None, line: int) -> bool:
 
 
 def reached_now_and_then(source: str | None, line: int, text: str | None = None) -> bool:
-    """Return whether the source shows that only some iterations of a loop reach ``line``: an ``if`` decides,
-    whose condition has a remainder (``i % 50``) or a name that its block sets, or the innermost loop around
-    the line contains another loop, which is not in an ``if``. If the condition and its block are on this one
-    line, ``text`` is the expression that matters; None: unknown."""
+    """Return whether the source shows that only some iterations of a loop reach ``line``. Either an ``if``
+    decides, whose condition has a remainder (``i % 50``) or a name that its block sets. Or each iteration of
+    the innermost loop around the line also runs another loop. ``text`` as in ``depends_on_a_condition``."""
     found = syntax(source)
     if found is None:
         return False
@@ -546,8 +553,8 @@ def reached_now_and_then(source: str | None, line: int, text: str | None = None)
 
 
 def tests_a_remainder_first(source: str | None, line: int) -> bool:
-    """Return whether ``line`` has a condition of which Python evaluates a part only for some remainder:
-    ``i % 50 == 0 and loss < best``."""
+    """Return whether ``line`` has an ``and`` whose first part has a remainder, so that Python evaluates the
+    rest only in some iterations: ``i % 50 == 0 and loss < best``."""
     found = syntax(source)
     conditions = [n for n in ast.walk(found.tree) if isinstance(n, ast.BoolOp)] if found is not None else []
     first = [n.values[0] for n in conditions if isinstance(n.op, ast.And) and spans(n, line)]
@@ -557,7 +564,8 @@ def tests_a_remainder_first(source: str | None, line: int) -> bool:
 
 def whole_condition(source: str | None, line: int, text: str) -> str | None:
     """Return the condition ``a and b`` or ``a or b`` on ``line`` as text, if ``text`` is one of its parts but
-    not the last; else None. Python 3.11 gives the place of an earlier part for the test of a later one."""
+    not the last; else None."""
+    # Python 3.11 gives the place of an earlier part for the test of a later part.
     found = syntax(source)
     tests = (n for n in ast.walk(found.tree) if isinstance(n, ast.BoolOp)) if found is not None else ()
     for n in tests:
@@ -567,6 +575,8 @@ def whole_condition(source: str | None, line: int, text: str) -> str | None:
 
 
 def _is_periodic(node: ast.If, line: int, text: str | None) -> bool:
+    """Return whether the condition of the ``if`` statement ``node`` seems to be true only now and then: it
+    has a remainder (``i % 50``), or a name that its block sets."""
     test = list(ast.walk(node.test))
     if any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in test):
         return True
@@ -579,7 +589,7 @@ def _is_periodic(node: ast.If, line: int, text: str | None) -> bool:
 
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
     """Yield the expressions that a call of ``jit`` or a similar function gets as arguments: ``f`` and ``2``
-    for ``jit(partial(f, 2))``. Nested calls of such functions are replaced by their arguments; other calls
+    for ``jit(partial(f, 2))``. A nested call of such a function is replaced by its arguments; all other calls
     are left out."""
     for argument in [*call.args, *(k.value for k in call.keywords)]:
         if isinstance(argument, ast.Call):

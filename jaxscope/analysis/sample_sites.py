@@ -31,9 +31,9 @@ class Sites(NamedTuple):
 
 def loop_of_sites(source: str | None, line: int) -> Sites | None:
     """Return the outermost ``for`` loop or comprehension around ``line`` that makes a sample site in each
-    iteration: the name of the site contains a variable of the loop, or is a text in which the loop has put
-    one. An f-string that a function of the file gets counts as such a name, if this function makes a sample
-    site. Return None if there is no such loop."""
+    iteration: the name of the site contains a variable of the loop, or a text that the loop has made with one
+    (``name = f"z_{i}"``). If a function of the file makes a sample site with a name that it gets, an f-string
+    that is passed to it counts as such a name. Return None if there is no such loop."""
     found = syntax(source)
     if found is None:
         return None
@@ -54,7 +54,7 @@ def loop_of_sites(source: str | None, line: int) -> Sites | None:
 
 
 def _texts(node: ast.AST, variables: set[str]) -> set[str]:
-    """Return the names to which ``node`` assigns a text that contains one of ``variables``."""
+    """Return the names to which ``node`` assigns a text with one of ``variables``: ``name = f"z_{i}"``."""
     if not isinstance(node, ast.Assign) or not variables & _names(node.value, ast.Load):
         return set()
     parts = list(ast.walk(node.value))
@@ -63,9 +63,9 @@ def _texts(node: ast.AST, variables: set[str]) -> set[str]:
 
 
 def _site_names(call: ast.Call, known: set[str], helpers: set[str]) -> Iterator[ast.expr]:
-    """Yield the expressions in ``call`` that become names of sample sites, or parts of them. ``known`` are
-    the names of what the file imports from the libraries, ``helpers`` the functions of the file that make a
-    site whose name they get."""
+    """Yield the expressions in ``call`` that become names of sample sites, or parts of them. ``known`` has
+    the names that the file imports from the libraries, ``helpers`` the functions of the file that make a site
+    and get its name."""
     given = [*call.args, *(k.value for k in call.keywords)]
     named = [k.value for k in call.keywords if k.arg == "name"] or call.args[:1]
     name = last_name(call.func)
@@ -77,7 +77,7 @@ def _site_names(call: ast.Call, known: set[str], helpers: set[str]) -> Iterator[
 
 def _samples(function: ast.AST, known: set[str]) -> bool:
     """Return whether ``function`` makes a sample site whose name is a variable: ``numpyro.sample(name, d)``.
-    ``known`` are the names of what the file imports from the libraries."""
+    ``known`` has the names that the file imports from the libraries."""
     calls = (n for n in ast.walk(function) if isinstance(n, ast.Call) and n.args)
     return any(
         last_name(c.func) == "sample" and root(c.func) in known and isinstance(c.args[0], ast.Name)
@@ -86,13 +86,14 @@ def _samples(function: ast.AST, known: set[str]) -> bool:
 
 
 def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    """Return the names in ``node`` that are read (``ast.Load``) or set (``ast.Store``)."""
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
 
 
 def _carried(loop: ast.For) -> str | None:
-    """Return a variable that ``loop`` reads in an iteration before it assigns to it, or a list that it
-    extends and reads, so that an iteration needs the one before; None if there is none. A sum of which only
-    the result after the loop is read does not count."""
+    """Return a variable through which an iteration of ``loop`` needs the iteration before: it is read before
+    it is assigned, or a list that is extended and read. Return None if there is none. A sum that is only read
+    after the loop does not count."""
     nodes = [n for statement in loop.body for n in ast.walk(statement)]
     assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     extended = {name for n in nodes if (name := _extended(n)) is not None}
@@ -123,8 +124,8 @@ def _summed(node: ast.AST) -> str | None:
 
 
 def _changed(node: ast.AST) -> list[ast.expr]:
-    """Return the node of ``x``, in a list, in the nodes for which ``_summed`` or ``_extended`` return ``x``.
-    The list is empty for ``x += y``."""
+    """Return, in a list, the node of the old ``x`` in the node for which ``_summed`` or ``_extended`` returns
+    ``x``. The list is empty for ``x += y``."""
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
         return [node.value.left]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

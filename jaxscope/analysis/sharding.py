@@ -91,6 +91,7 @@ def device_ids(text: str | None) -> tuple[int, ...] | None:
 
 
 def _number(text: str) -> bool:
+    """Return whether ``text`` has one to nine decimal digits and nothing else."""
     return text.isascii() and text.isdecimal() and len(text) < 10
 
 
@@ -103,8 +104,7 @@ def partition(s: Sharding) -> Partition | None:
 @functools.lru_cache(1_024)
 def parse(text: str | None) -> Partition | None:
     """Parse the text of a PartitionSpec: ``P(('a', 'b'), None, unreduced={'c'})`` -> ``Partition((('a', 'b'),
-    ()), ('c',))``. Only logs of older versions and texts of programs need this. Return None if the text is no
-    PartitionSpec."""
+    ()), ('c',))``. Return None if the text is no PartitionSpec."""
     if not text or len(text) > MAX_TEXT:
         return None
     try:
@@ -200,10 +200,12 @@ def layout(s: Sharding, rank: int) -> Layout | None:
 
 
 def _whole(rank: int, devices: tuple[int, ...]) -> Layout:
+    """Return the layout in which each of ``devices`` has the whole array."""
     return Layout((1,) * rank, (tuple(range(len(devices))),), devices)
 
 
 def _named(s: Sharding, rank: int) -> Layout | None:
+    """Return the layout of a NamedSharding; None if it is not consistent."""
     mesh, spec = grid(s), split_axes(s)
     if mesh is None or spec is None:
         return None
@@ -269,6 +271,7 @@ def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
 
 
 def _integers(text: str) -> list[int]:
+    """Parse integers: ``"4,1,2"`` -> ``[4, 1, 2]``. Only the first nine digits of each are read."""
     return [int(p[:9]) for p in text.split(",") if p]
 
 

@@ -59,8 +59,7 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Disagreement(msgspec.Struct, frozen=True):
-    """A difference between two of the three shardings of an argument or result: the one that the user
-    requested, the one in the compiled program, and the actual one of the caller's array.
+    """A difference between the requested, the compiled and the actual sharding of an argument or result.
 
     Attributes:
       kind: ``not_as_asked`` (the compiled sharding differs from the requested one) or ``moved`` (the sharding
@@ -164,10 +163,12 @@ def agrees(a: Sharding | None, b: Sharding | None, shape: Sequence[int] | None) 
 
 
 def _memory(s: Sharding) -> str | None:
+    """Return the memory kind of a sharding; None for the default kinds."""
     return None if s.memory_kind in DEFAULT_MEMORY else s.memory_kind
 
 
 def _devices_by_part(layout: sh.Layout) -> tuple[object, ...]:
+    """Return a tuple that is equal for two layouts if the same devices have the same parts."""
     return layout.parts, tuple(frozenset(layout.devices[p] for p in who) for who in layout.order)
 
 
@@ -198,6 +199,8 @@ def disagreement(i: Intent) -> Disagreement | None:
 
 
 def _reason(expected: Sharding, got: Sharding, shape: Sequence[int]) -> Message | None:
+    """Return why the compiled sharding ``got`` is not the requested one, ``expected``; None: unknown.
+    ``shape`` is the shape of the array."""
     expected_parts, got_parts = parts(expected, len(shape)), parts(got, len(shape))
     if expected_parts is None:
         return None
@@ -210,6 +213,7 @@ def _reason(expected: Sharding, got: Sharding, shape: Sequence[int]) -> Message 
 
 
 def _times(expected: Sharding, got: Sharding, rank: int) -> int | None:
+    """Return ``Disagreement.times`` for the requested and the compiled sharding; None: unknown."""
     expected_parts, got_parts = parts(expected, rank), parts(got, rank)
     if expected_parts is None or got_parts is None or math.prod(got_parts) < 1:
         return None
