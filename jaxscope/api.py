@@ -159,8 +159,8 @@ def watch(function: F) -> F: ...
 @overload
 def watch(*, step: bool = ...) -> Any: ...
 def watch(function: Any = None, *, step: bool = False) -> Any:
-    """Return a wrapper of ``function``. While a recording is active, the calls of the wrapper are counted, and
-    jaxscope checks whether globals and closed-over values have changed since they were traced.
+    """Return a wrapper of ``function``. While a recording is active, jaxscope counts the wrapper's calls, and
+    checks whether globals and closed-over values have changed since they were traced.
 
     With ``step=True``, each call is one step (an iteration of the training loop), unless the program calls
     ``jaxscope.step()``. If neither is used, the calls of the watched function that is called first are the
