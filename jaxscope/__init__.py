@@ -44,11 +44,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import the module that defines the public name ``name``, and return the value of the name. Python calls
-    this function when ``jaxscope.name`` is used for the first time.
-
-    Raises:
-      AttributeError: there is no such name.
-    """
+    this function at the first use of ``jaxscope.name``."""
     where = _WHERE.get(name)
     if where is None:
         hint = ""

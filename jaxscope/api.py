@@ -45,13 +45,9 @@ class _Watched(Call):
         object.__setattr__(self, "_jaxscope_guard", None)
 
     def _jaxscope_due(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the wrapped function and return its result. The wrapper's call operator counts each call, and
-        uses this method for a call that needs more than counting: a step ends, or after the call, its NumPy
-        arguments or the values that the function captured are checked.
-
-        Raises:
-          RecompileError: in a ``no_recompiles`` block, something was compiled too late before this call.
-        """
+        """Call the wrapped function and return its result. ``__call__`` has counted the call, and uses this
+        method if more is to be done: end a step, check a ``no_recompiles`` block (may raise RecompileError),
+        or after the call, check its NumPy arguments or the values that the function captured."""
         counter = self._jaxscope_counter
         each, looks = counter.each, counter.came_due(counter.value)
         result = self._jaxscope_function(*args, **kwargs)
@@ -181,11 +177,7 @@ def watch(function: Any = None, *, step: bool = False) -> Any:
 
 
 def _watch(function: Any, step: bool) -> Any:
-    """Return a new wrapper of ``function``, as ``watch`` does. A wrapper is returned unchanged.
-
-    Raises:
-      TypeError: ``function`` is not callable.
-    """
+    """Return a wrapper of ``function``, as ``watch`` does. Raises TypeError if it is not callable."""
     if not callable(function):
         raise TypeError(f"jaxscope.watch needs a function, not {type(function).__name__}")
     if issubclass(type(function), _Watched):

@@ -210,8 +210,7 @@ class Watch:
         self._session.tracker.open(self._block)
 
     def _leave(self) -> None:
-        """Close the block until ``_enter`` opens it again. Do nothing in a forked child of the process that
-        began the block."""
+        """Close the block until ``_enter`` opens it again."""
         from jaxscope.capture.steps.scope import around
 
         if self._session is None or self._block is None or os.getpid() != self._pid:
@@ -220,8 +219,8 @@ class Watch:
         self._session.tracker.close(self._block)
 
     def _finish(self, *, failed: bool) -> None:
-        """Check the block, unless an exception ended it (``failed``), and leave the recording. Raise the same
-        errors as ``end``. Do nothing in a forked child of the process that began the block."""
+        """Check the block, unless an exception ended it (``failed``), and leave the recording. Raise the
+        errors that ``end`` lists."""
         if self._session is None or os.getpid() != self._pid:
             return
         session, self._session = self._session, None
@@ -304,8 +303,7 @@ class Watch:
 
 class _Own:
     """The temporary recording of ``no_recompiles`` blocks, which is used if no other recording is active. The
-    first block begins the recording, and the last open block ends it. One for the whole process: the state is
-    in the class."""
+    first block begins the recording, and the last open block ends it."""
 
     _lock = threading.Lock()
     _session: Session | None = None
@@ -368,11 +366,8 @@ def _inside_jax() -> bool:
 
 
 def _guarded_async_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
-    """Return ``function``, an async generator function, wrapped so that each call is checked.
-
-    ``new_watch`` makes the ``Watch`` of a call. What the consumer of the values compiles between two values
-    is not checked.
-    """
+    """Return ``function``, an async generator function, wrapped so that each call is checked. ``new_watch``
+    makes the ``Watch`` of a call. What the consumer of the values compiles is not checked."""
 
     @functools.wraps(function)
     async def call_async_generator(*args: Any, **kwargs: Any) -> Any:

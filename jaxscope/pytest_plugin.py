@@ -71,12 +71,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register jaxscope's marks, and check ``--jaxscope-update``.
-
-    Raises:
-      pytest.UsageError: the option would change baselines in CI (environment variable CI), or would trim them
-        although only a part of the suite is collected.
-    """
+    """Register jaxscope's marks. Raise pytest.UsageError if ``--jaxscope-update`` would change baselines in
+    CI, or trim them although only a part of the suite is collected."""
     for line in MARKS.values():
         config.addinivalue_line("markers", line)
     update = config.getoption("--jaxscope-update")
@@ -289,8 +285,8 @@ _REPEATED = "__pytest_repeat_step_number"  # pytest-repeat's parameter
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Run the test ``item``, and let it fail if it compiles more than its marks allow. If the test raises an
-    exception, the failed marks are only a section of the report. A later attempt in the same process fails,
-    too, if an earlier attempt certainly exceeded a limit."""
+    exception, the failed marks are a section of the report. If marks failed in an earlier attempt of the
+    test in this process, the test fails without running."""
     if not _uses(item):
         return (yield)
     recording = _part_of(item)

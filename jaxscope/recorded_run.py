@@ -61,9 +61,9 @@ class Opened(Run):
         return run_details.function(self, name)
 
     def program(self, name: str) -> run_details.ProgramDetail:
-        """Return a compiled program of a function. ``train_step`` means the latest program of the function
-        ``train_step``; ``train_step#2`` means the program of its compilation number 2, as reports number
-        them. A call that only traced or lowered has a number, too, but no program.
+        """Return a compiled program of a function: ``train_step`` means its latest program, and
+        ``train_step#2`` the program of its compilation number 2. A call that was only traced or lowered has a
+        number, too, but no program.
 
         Raises:
           UsageError: there is no such function or number, or this compilation has no recorded program.

@@ -190,7 +190,7 @@ class Recording:
         return None if self._run is None else self.read()._repr_html_()
 
     def _directory(self) -> store.RunDir:
-        """Return the run directory. Raises UsageError if the recording has not started."""
+        """Return the run directory, or raise UsageError if the recording has not started."""
         from jaxscope.errors import UsageError
 
         if self._run is None:

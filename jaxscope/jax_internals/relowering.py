@@ -50,8 +50,8 @@ _POSITIONAL = (
 
 
 def lowered_again(frame: FrameType, platform: str) -> Retargeting:
-    """Make JAX lower a program once more, for ``platform`` (``tpu``), right after its lowering for the
-    platform of this process. Return the result. ``frame`` is the frame of JAX's ``_resolve_and_lower``.
+    """Make JAX lower a program once more, for ``platform`` (``tpu``), and return the result. ``frame`` is the
+    frame of JAX's ``_resolve_and_lower``, which has just lowered the program for this process's platform.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -102,8 +102,8 @@ def hide_frames(folder: str) -> None:
 
 
 def retargeting(computation: Any) -> Retargeting:
-    """Return the inputs of a target's compiler (for a machine that is not present) for ``computation``, a
-    lowered program (JAX's ``MeshComputation``).
+    """Return what another platform's compiler needs to compile ``computation``, a program that JAX has
+    lowered for this platform (JAX's ``MeshComputation``).
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -144,8 +144,7 @@ def retargeting(computation: Any) -> Retargeting:
 
 
 def retargeting_of(lowered: Any) -> Retargeting:
-    """Return the inputs of a target's compiler (for a machine that is not present) for ``lowered``, a result
-    of ``f.lower``.
+    """Return what another platform's compiler needs to compile ``lowered``, a result of ``f.lower``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.

@@ -39,7 +39,7 @@ WARNING_LEVEL = 2  # TF_CPP_MIN_LOG_LEVEL from which warnings are not printed
 class Listener:
     """Finds XLA's warnings in the program's stderr, and writes an event for each into the recording ``run``,
     at most MAX_WARNINGS. The process that copies stderr uses this class. ``env`` is the program's
-    environment. If the log cannot be written, warnings are ignored."""
+    environment."""
 
     def __init__(self, run: RunDir, env: Mapping[str, str]) -> None:
         self._rest = b""
