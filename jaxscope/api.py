@@ -1,5 +1,5 @@
-"""Define ``watch``, ``step`` and ``snapshot``, which user code calls. They cost almost nothing while no
-recording is active.
+"""Define ``watch``, ``step`` and ``snapshot``, which user code calls. These functions cost almost nothing
+while no recording is active.
 
 This module imports neither jax nor anything else that takes long to import. ``capture.announce`` calls
 ``_follow`` when a recording begins or ends.
@@ -177,7 +177,7 @@ def watch(function: Any = None, *, step: bool = False) -> Any:
 
 
 def _watch(function: Any, step: bool) -> Any:
-    """Return a wrapper of ``function``, as ``watch`` does. Raises TypeError if it is not callable."""
+    """Return a wrapper of ``function``, as ``watch`` does. Raises TypeError if it cannot be called."""
     if not callable(function):
         raise TypeError(f"jaxscope.watch needs a function, not {type(function).__name__}")
     if issubclass(type(function), _Watched):
@@ -209,8 +209,8 @@ class _FirstCall(Tick):
         self.cells = [0]
 
     def came_due(self, value: int) -> bool:
-        """Replace this placeholder by a real counter, and count the first call with it. Return whether the
-        values that the function captured have to be checked after this call."""
+        """Replace this placeholder by a real counter, and let that counter count the first call. Return
+        whether the values that the function captured have to be checked after this call."""
         watched = self.watched()
         if watched is not None:
             _attach(watched)
@@ -249,8 +249,8 @@ def _attach(watched: _Watched) -> None:
 
 
 def _follow(session: Any) -> None:
-    """Make ``session`` the active recording, and count the calls of all functions wrapped by
-    ``jaxscope.watch`` in it. None: the recording has ended, so stop counting."""
+    """Make ``session`` the active recording, which then counts the calls of all functions wrapped by
+    ``jaxscope.watch``. None: the recording has ended, so stop counting."""
     global _session
     _session = session
     for ref in list(_watched):

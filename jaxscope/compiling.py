@@ -1,7 +1,7 @@
 """``jaxscope.compile_for``: compile one function for an accelerator that this machine does not have, and read
 the result.
 
-The modules that record a run, and those that read one, are imported only when they are needed.
+The modules that record a run, and the modules that read a run, are imported only when they are needed.
 """
 
 from __future__ import annotations

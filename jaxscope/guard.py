@@ -30,8 +30,8 @@ Functions = str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None
 
 
 class NoRecompiles:
-    """The context manager and decorator that ``no_recompiles`` returns, with the same arguments. One object
-    can be used for several blocks and functions, one after the other, nested or in several threads."""
+    """The context manager and decorator that ``no_recompiles`` returns, with the same arguments. It can be
+    used repeatedly, also nested or in several threads."""
 
     def __init__(self, after: int, functions: Functions) -> None:
         self._after = after
@@ -194,7 +194,7 @@ class Watch:
     # -- the recording --------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Join the active recording, or begin one, and create the block in it. The block is not open yet."""
+        """Join the active recording, or begin a recording, and create the block, which is not open yet."""
         from jaxscope.capture.steps.scope import RecordingScope
 
         self._session = _Own.join()
@@ -202,7 +202,7 @@ class Watch:
         self._block = RecordingScope(self._session.tracker, self._alarm)
 
     def _enter(self) -> None:
-        """Open the block in this thread and asyncio task: what is compiled from now on belongs to it."""
+        """Open the block: what this thread and asyncio task compile from now on belongs to the block."""
         from jaxscope.capture.steps.scope import around
 
         assert self._session is not None and self._block is not None

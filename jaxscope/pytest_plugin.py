@@ -46,8 +46,7 @@ _parts: pytest.StashKey[dict[str, TestRecording]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add jaxscope's options to pytest. pytest calls this hook, and the other functions whose names begin
-    with ``pytest_``."""
+    """Add jaxscope's options to pytest, which calls each function ``pytest_...``."""
     group = parser.getgroup("jaxscope", "JAX compilations")
     group.addoption(
         "--jaxscope-dir", metavar="DIR", help="keep the recordings of tests that use jaxscope in DIR"

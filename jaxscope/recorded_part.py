@@ -86,8 +86,8 @@ def alone(session: Session, block: RecordingScope) -> Opened:
 
 
 def failed() -> list[str]:
-    """Return the callbacks in ``NEEDED`` that have failed so far. JAX calls them when it traces or compiles,
-    so after a failure it is unknown what was compiled."""
+    """Return the callbacks in ``NEEDED`` that have failed so far. JAX calls these callbacks when it traces or
+    compiles, so after a failure it is unknown what was compiled."""
     from jaxscope.capture import shield
 
     return [name for name in NEEDED if not shield.works(name)]

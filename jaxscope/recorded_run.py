@@ -19,7 +19,7 @@ from jaxscope.rules import registry
 class Opened(Run):
     """A recorded run: what was recorded (``functions``, ``compilations``, ``programs``), and what jaxscope
     concludes from these records (``findings``). ``directory`` is the run directory that ``open_run`` has
-    read; None if another function made the object, such as for one test."""
+    read; None if another function made the object, for example for one test."""
 
     directory: store.RunDir | None = None
 
@@ -52,8 +52,8 @@ class Opened(Run):
 
     def function(self, name: str) -> run_details.FunctionDetail:
         """Return the function called ``name``: a name (``train_step``, ``Model.loss``), the end or a part of
-        a name, ``train.py:12``, or the function's id. If several functions match, a function of the user is
-        preferred to one of a library, and among these the slowest (most seconds of compiling).
+        a name, ``train.py:12``, or the function's id. If several functions match, functions of the user go
+        before functions of libraries, and then the function with the most seconds of compiling is returned.
 
         Raises:
           UsageError: no function matches; the hint lists similar names.

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Recording:
     """A recording that is started in code, as ``jaxscope.record`` returns it. Use the object as a context
     manager, or call ``start`` and ``stop``. If a recording is active already, as under ``jaxscope run``, no
-    new recording begins, and the block is part of the active one. But if the pytest plugin began the active
-    recording, that recording ends, and a new one begins.
+    new recording begins, and the block is part of the active recording. But if the pytest plugin began the
+    active recording, that recording ends, and a new recording begins.
 
     Args:
       path, name, overwrite: as in ``jaxscope.record``.
@@ -242,7 +242,7 @@ def record(
         recording.report()
 
     The recording begins at the ``with`` statement, or at ``recording.start()``. If a recording is active
-    then, the block becomes part of the active one, and the options below are not used.
+    then, the block becomes part of that recording, and the options below are not used.
 
     Args:
       path: the run directory. It may contain another run (see ``overwrite``), but nothing else. Default: a
@@ -257,7 +257,8 @@ def record(
       transfers: count what is copied between host and devices; for copies to the host, methods of JAX's array
         class are replaced meanwhile.
       line_times: measure on which lines the main thread spends its time, by samples of its stack.
-      overwrite: if ``path`` contains a run, replace it. Otherwise another directory is created next to it.
+      overwrite: if ``path`` contains a run, replace that run. Without this option, another directory is
+        created next to ``path`` (``exp1-2``).
       redact: leave out the values of static arguments, lines of source and paths outside the project.
     """
     return Recording(

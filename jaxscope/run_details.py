@@ -34,18 +34,18 @@ LOW, ROW, MOST_ROWS = 140, 34, 10
 
 
 class _Detail:
-    """Base class of the objects that show one part of a run as text and as HTML. In a notebook, they are
-    shown in a frame with the title ``name`` and the height ``height`` in pixels."""
+    """Base class of the objects that show one part of a run as text and as HTML. A notebook shows the HTML in
+    a frame with the title ``name`` and the height ``height`` in pixels."""
 
     name: str
     height: int = TALL
 
     def _lines(self) -> Iterable[Line]:
-        """Return this part of the text report. A subclass defines it."""
+        """Return this part of the text report."""
         raise NotImplementedError
 
     def _body(self) -> Html:
-        """Return this part of the HTML report. A subclass defines it."""
+        """Return this part of the HTML report."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 """Declare what jaxscope reads of JAX under private names: local variables of JAX's functions (read from their
-frames), fields of its objects, attributes of its modules.
+frames), attributes of JAX's objects, attributes of JAX's modules.
 
-With a declaration, one can check whether the installed JAX has the name, and read its value. For a name that
-does not exist, reading gives a ``Missing``, never 0, an empty list or False.
+A declaration checks whether the installed JAX has the name, and reads the value. For a name that does not
+exist, the value is a ``Missing``, never 0, an empty list or False.
 """
 
 from __future__ import annotations
@@ -233,8 +233,8 @@ _NO_CODE = (lambda: None).__code__
 
 
 def _gives(kind: Any, name: str) -> bool:
-    """Return whether instances of the class ``kind`` have an attribute ``name``: it is in the body of the
-    class, in its annotations, or in the code of its ``__init__``."""
+    """Return whether instances of the class ``kind`` have an attribute ``name``: the name is in the body or
+    the annotations of the class, or in the code of ``__init__``."""
     assigned = getattr(getattr(kind, "__init__", None), "__code__", _NO_CODE).co_names
     return hasattr(kind, name) or name in getattr(kind, "__annotations__", ()) or name in assigned
 

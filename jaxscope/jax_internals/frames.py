@@ -53,8 +53,8 @@ class AheadOfTimeFrame(JaxFrame):
 
 @declared
 class TransformFrame(JaxFrame):
-    """The frame of a jitted call that grad, vmap or another transform intercepted. It has the jaxpr of the
-    function, but not the Python function."""
+    """The frame of a jitted call that grad, vmap or another transform intercepted. The frame has the jaxpr of
+    the function, but not the Python function."""
 
     module, owner, function = PJIT, "_pjit_call_impl", "call_impl_cache_miss"
     jaxpr: Any = private("Missed.inside")
@@ -63,7 +63,7 @@ class TransformFrame(JaxFrame):
 @declared
 class TraceFrame(JaxFrame):
     """The frame of JAX's ``_trace_for_jit``, which traces one jitted function. ``elapsed_time_ctx`` is the
-    context manager that times the trace. Only this frame refers to it, so both are freed together."""
+    context manager that times the trace. Only the frame refers to this object, so both are freed together."""
 
     module, function = PJIT, "_trace_for_jit"
     fun: Any = private("Traced.captured", KEY, "Missed.function")
@@ -206,7 +206,7 @@ class NumpyArrayFrame(JaxFrame):
 @declared
 class DeviceCopyFrame(JaxFrame):
     """The frame of JAX's ``_array_shard_arg``, which copies array arguments to the devices that the call
-    needs. Their sharding stays the same."""
+    needs. The sharding of the arrays stays the same."""
 
     module, function = "jax._src.array", "_array_shard_arg"
     batch_xs: Any = private("Transferred.bytes")

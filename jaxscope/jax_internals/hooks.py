@@ -14,8 +14,8 @@ class Gauge(NamedTuple):
     """How full JAX's caches of call signatures, which have a limited size, are.
 
     Attributes:
-      misses: the number of misses in the cache ``signatures`` since it was last cleared.
-        ``jax.clear_caches()`` and ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1).
+      misses: the number of misses in the cache ``signatures`` since this cache was last cleared.
+        ``jax.clear_caches()`` and ``f.clear_cache()`` both set the number to 0 (0.10.2 and 0.12.0.1).
       full: name of a cache -> (entries, capacity); only caches that are at least 90 % full.
     """
 
@@ -41,8 +41,8 @@ def cache_gauge() -> Gauge:
 
 
 def is_eager(function: Any) -> bool:
-    """Return whether ``function`` applies one primitive outside jit, as in ``x + 1``. JAX passes such
-    functions to jit itself and marks them (``dispatch.xla_primitive_callable``)."""
+    """Return whether JAX itself made ``function`` to run one primitive outside jit, as in ``x + 1``. JAX
+    marks such functions, and passes them to jit (``dispatch.xla_primitive_callable``)."""
     return getattr(function, "_apply_primitive", False) is True
 
 

@@ -94,7 +94,7 @@ def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
 
 
 def hide_frames(folder: str) -> None:
-    """Make JAX omit the files in ``folder`` from the source locations in programs, as it omits its own
+    """Make JAX omit the files in ``folder`` from the source locations in programs, as JAX omits its own
     files."""
     # Otherwise a program that is lowered in a callback of jaxscope could contain lines of jaxscope: some
     # lowering rules trace a function, and JAX then records the whole stack.

@@ -91,8 +91,8 @@ def on_stack(kind: type[JaxFrame], frame: FrameType) -> bool:
 
 def function_identity(frame: FrameType) -> int:
     """Return the ``id()`` of the function that was passed to jit, for the call with the frame ``frame``. For
-    ``f.lower``, it is the ``id()`` of the jitted function; if a transform such as grad made the call, that of
-    the jaxpr. 0 if unknown."""
+    ``f.lower``, return the ``id()`` of the jitted function; if a transform such as grad made the call, the
+    ``id()`` of the jaxpr. 0 if unknown."""
     names = CallFrame.names["fun"], AheadOfTimeFrame.names["jit_func"], TransformFrame.names["jaxpr"]
     values = read(frame, names)
     return next((id(values[name]) for name in names if name in values), 0)
@@ -108,9 +108,9 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
         ``kwargs`` cannot be read, the last three are missing.
       flat: the list of the flattened arguments.
       jaxpr: the result of the trace, once there is one.
-      module: the lowered StableHLO module, once it is being compiled.
-      around: only if grad or vmap made the call in progress: a dict of the same form for the user's call that
-        they intercepted.
+      module: the lowered StableHLO module, while XLA compiles this module.
+      around: only if grad or vmap made the call in progress: for the user's call that grad or vmap
+        intercepted, a dict with the keys ``fun``, ``jit_info``, ``args`` and ``kwargs``.
 
     Args:
       stack: name of each of JAX's functions on the stack -> its frame.

@@ -28,8 +28,8 @@ class Job(NamedTuple):
     """The job of several processes to which this process belongs.
 
     Attributes:
-      id: a text that is equal in all processes of the job: ``slurm-4711.0``. Another launch or restart has
-        another id if the launcher numbers them.
+      id: a text that is equal in all processes of the job: ``slurm-4711.0``. Each launch or restart has
+        another id if the launcher numbers launches and restarts.
       rank: the number of this process in the job; None: unknown until JAX's backend is initialized.
       size: the number of processes; None: unknown.
       launcher: the program that started the processes (``SLURM``, ``torchrun``); ``name`` if no launcher was
@@ -63,12 +63,12 @@ def create_run(
 ) -> RunDir:
     """Create and return the directory into which this process records.
 
-    For a process of a job, it is inside the run directory of the job, which the first process creates. If
-    ``job`` is None, it is a run directory itself.
+    For a process of a job, the directory is inside the run directory of the job, which the first process
+    creates. If ``job`` is None, the directory is itself a run directory.
 
     Args:
       path: the run directory; None: a new directory in the directory of all runs.
-      name: the name of the recording; None: it is the last part of ``path``, or a default name.
+      name: the name of the recording; None: the last part of ``path``, or a default name.
       overwrite: whether to replace an existing recording in this directory.
       meta: further values for ``meta.json``, a file in the directory.
 

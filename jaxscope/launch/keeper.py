@@ -1,10 +1,10 @@
 """Run a program that continues after the command that started it has ended (``jaxscope run --detach``).
 
 A separate process, the keeper, starts the program and waits for its end. The keeper has its own session, so
-that the closing of a terminal does not end it. The program's stdout and stderr are one pseudo-terminal. The
-keeper reads it until the end and copies the output to the file ``output.log``, because a program blocks if
-nobody reads its terminal, and ends if its terminal is closed. The keeper never writes to the terminal of the
-user.
+that closing the user's terminal does not end the keeper. The program's stdout and stderr are one
+pseudo-terminal. The keeper reads from this pseudo-terminal until the end and copies the output to the file
+``output.log``: a program blocks if nobody reads its terminal, and ends if its terminal is closed. The keeper
+never writes to the terminal of the user.
 """
 
 from __future__ import annotations

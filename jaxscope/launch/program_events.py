@@ -1,6 +1,6 @@
 """Record how the user's program ended (the event ``ProgramExited``), and end this process in the same way.
 
-``jaxscope run`` uses this module when the program has ended; with ``--detach`` the keeper uses it.
+``jaxscope run``, or with ``--detach`` the keeper, uses this module when the program has ended.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ class _Lines:
         self._stream.close()
 
     def _put(self, lines: Sequence[bytes]) -> None:
-        """Write ``lines`` with the rank before each. If the output is closed, they are lost."""
+        """Write ``lines`` with the rank before each line; do nothing if the output is closed."""
         if lines:
             with contextlib.suppress(OSError, ValueError):
                 self._output.write(b"".join(self._prefix + line + b"\n" for line in lines))

@@ -1,9 +1,9 @@
 """Run the user's program in another Python process and wait for its end (``jaxscope run``).
 
-For the user, the program behaves as without jaxscope. It has the same terminal, process group and standard
-streams as this process, each signal reaches it exactly once, and Ctrl-Z stops both. This process ends in the
-same way as the program. The program records itself; this process only writes the heartbeat (a file with the
-current time) and an event about the end of the program.
+For the user, the program behaves as without jaxscope. The program has the same terminal, process group and
+standard streams as this process, each signal reaches the program exactly once, and Ctrl-Z stops both
+processes. This process ends in the same way as the program. The program records itself; this process only
+writes the heartbeat (a file with the current time) and an event about the end of the program.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run(
     tee: bool = False,
     beside: Beside | None = None,
 ) -> Ended:
-    """Start the program ``argv`` and wait for its end. Return how it ended.
+    """Start the program ``argv``, wait for its end, and return how the program ended.
 
     Args:
       argv: the command of the program and its arguments.

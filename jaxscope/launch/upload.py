@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Popen[bytes] | None:
-    """Start a process that uploads the recording ``record`` to the address ``url`` while it is written.
+    """Start a process that uploads the recording ``record`` to the address ``url`` while the program runs.
     Return the process; None if it cannot be started. With ``overwrite``, replace a recording that the store
     has at this address."""
     words = [sys.executable, "-P", "-m", "jaxscope.launch.upload", str(record.path), url]

@@ -1,8 +1,8 @@
 """Find XLA's warnings in a copy of the program's stderr, and write them into the recording as CompilerWarned
 events.
 
-XLA prints some warnings only to stderr. The modules ``tee`` and ``keeper`` pass the output on to the user
-before they search it, so that no error of the search affects the output.
+XLA prints some warnings only to stderr. The modules ``tee`` and ``keeper`` write the output to its
+destination before they search the output, so that no error of the search affects the output.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class NotInstalled(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Return one line of text that also has the command."""
+        """Return one line of text: which compiler is missing, and the command that installs it."""
         return f"{self.what}: {self.command}"
 
 
@@ -156,7 +156,7 @@ def compiler(platform: str) -> str | None:
 
 def devices_of(target: Target) -> list[Any]:
     """Return JAX device objects for all devices of ``target``, in the compiler's order. Programs can be
-    compiled for them although the machine does not exist here.
+    compiled for these devices although the machine does not exist here.
 
     Raises:
       Exception: the compiler does not support this grid of chips.
@@ -230,7 +230,7 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """Wait until the process ``parent``, which started this one, has ended. Then end this process, because
+    """Wait until ``parent``, the process that started this process, has ended. Then end this process, because
     nobody needs the result of its compilation."""
     while os.getppid() == parent:
         time.sleep(1.0)

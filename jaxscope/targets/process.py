@@ -1,5 +1,5 @@
-"""Run the compiler of a target (an accelerator that need not exist here) in a process of its own, which gets
-one compile job after the other.
+"""Run the compiler of a target (an accelerator that need not exist here) in a separate process, which
+compiles one program after the other.
 
 If a compilation ends the process, only this job fails, and the next job gets a new process. What the process
 writes to stderr is kept for the error message of the failed job.
@@ -106,7 +106,7 @@ class Compiler:
                 process.stdin.close()
 
     def _running(self) -> subprocess.Popen[bytes]:
-        """Return the compiler's process; start a new one if none runs."""
+        """Return the compiler's process. If none runs, start a process."""
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = self._start()
@@ -148,8 +148,8 @@ class Compiler:
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables for the compiler's process: ``variables`` of the user's program with
     some changes. JAX is limited to the CPU, without settings for its number of devices. Variables that make a
-    process record itself are removed. PYTHONPATH leads to this jaxscope. libtpu asks no metadata server; if
-    ``variables`` do not say otherwise, it writes no log files, and only fatal errors to stderr."""
+    process record itself are removed. PYTHONPATH leads to this jaxscope. libtpu asks no metadata server, and
+    if ``variables`` do not say otherwise, writes no log files, and only fatal errors to stderr."""
     env = {k: v for k, v in variables.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
     env["XLA_FLAGS"] = " ".join(flags)

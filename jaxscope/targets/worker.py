@@ -158,11 +158,11 @@ def places() -> int:
 @contextlib.contextmanager
 def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
     """Wait until fewer than ``places()`` compilers of this user run on this machine, for this or other runs.
-    Then count as one of them while the ``with`` statement runs.
+    Then occupy one of the ``places()`` while the ``with`` statement runs.
 
     Args:
-      waits: is called with the ids of the compiling processes when the wait begins and when they change, and
-        with [] when the wait is over.
+      waits: is called with the ids of the compiling processes when the wait begins and when these ids change,
+        and with [] when the wait is over.
       limit: seconds after which the wait ends in any case.
     """
     end, reported, fd = time.monotonic() + limit, list[int](), -1
@@ -232,8 +232,8 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a worker process that compiles the queued jobs of ``run``, and return the process. It is in a new
-    session, so that it continues when the process that started it has ended.
+    """Start a worker process that compiles the queued jobs of ``run``, and return the process. The worker is
+    in a new session, so that it continues when this process has ended.
 
     ``environ`` are the environment variables of the recorded program; None: those of this process. XLA_FLAGS
     and LIBTPU_INIT_ARGS in it apply to the compiler, too.

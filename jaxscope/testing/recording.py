@@ -156,8 +156,8 @@ class TestRecording:
 
     @property
     def path(self) -> Path:
-        """Return the run directory. It is removed at the end of the pytest session, unless ``--jaxscope-dir``
-        is given, or the process was already being recorded before the tests."""
+        """Return the run directory, which is removed at the end of the pytest session, unless
+        ``--jaxscope-dir`` is given or the process was already being recorded before the tests."""
         self.recorded()
         assert self._session is not None
         return self._session.run.path
