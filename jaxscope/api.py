@@ -159,8 +159,8 @@ def watch(function: Any = None, *, step: bool = False) -> Any:
     checks whether globals and closed-over values have changed since they were traced.
 
     With ``step=True``, each call is one step (an iteration of the training loop), unless the program calls
-    ``jaxscope.step()``. If neither is used, the calls of the watched function that is called first are the
-    steps. Reports show step numbers.
+    ``jaxscope.step()``. If neither is used, the steps are the calls of one watched function: the first that
+    is called more than once, else the first that is called. Reports show step numbers.
 
     As a decorator, write ``@watch`` or ``@watch(step=True)``. The function may be plain or jitted, a method,
     or a function under ``nnx.jit`` or ``eqx.filter_jit``. The wrapper has the attributes and methods of the
