@@ -11,6 +11,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+# Public name -> the module that defines it
 _WHERE = {
     "watch": "jaxscope.api",
     "step": "jaxscope.api",
@@ -42,6 +43,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    """Import the module that defines the public name ``name``, and return the value of the name. Python calls
+    this function at the first use of ``jaxscope.name``."""
     where = _WHERE.get(name)
     if where is None:
         hint = ""

@@ -1,5 +1,5 @@
-"""Define ``watch``, ``step`` and ``snapshot``, which user code calls. They cost almost nothing while no
-recording is active.
+"""Define ``watch``, ``step`` and ``snapshot``, which user code calls. These functions cost almost nothing
+while no recording is active.
 
 This module imports neither jax nor anything else that takes long to import. ``capture.announce`` calls
 ``_follow`` when a recording begins or ends.
@@ -45,8 +45,9 @@ class _Watched(Call):
         object.__setattr__(self, "_jaxscope_guard", None)
 
     def _jaxscope_due(self, /, *args: Any, **kwargs: Any) -> Any:
-        # Make a call that needs more work than counting, because its number has reached ``counter.due``. The
-        # call has been counted already.
+        """Call the wrapped function and return its result. ``__call__`` has counted the call, and uses this
+        method if more is to be done: end a step, check a ``no_recompiles`` block (may raise RecompileError),
+        or after the call, check its NumPy arguments or the values that the function captured."""
         counter = self._jaxscope_counter
         each, looks = counter.each, counter.came_due(counter.value)
         result = self._jaxscope_function(*args, **kwargs)
@@ -77,6 +78,7 @@ class _Watched(Call):
         return dir(self._jaxscope_function)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Return the bound method if the wrapped function is in the body of a class."""
         if instance is None:
             return self
         kind = type(self._jaxscope_function)
@@ -103,7 +105,7 @@ class _Watched(Call):
         return str(self._jaxscope_function)
 
     def __reduce__(self) -> Any:
-        # Pickled by name, as functions are: unpickling looks the name up and finds this object again.
+        """Return the name under which pickle finds this wrapper again, as for functions."""
         return getattr(self._jaxscope_function, "__qualname__", None) or repr(self)
 
 
@@ -116,6 +118,7 @@ class _WatchedTree(_Watched):
 
 @functools.cache
 def _tree_class() -> type[_Watched]:
+    """Register ``_WatchedTree`` as a pytree class of JAX, and return the class. This imports jax."""
     from jax import tree_util
 
     def level(watched: _WatchedTree) -> Any:
@@ -152,12 +155,16 @@ def watch(function: F) -> F: ...
 @overload
 def watch(*, step: bool = ...) -> Any: ...
 def watch(function: Any = None, *, step: bool = False) -> Any:
-    """Return a wrapper of ``function`` whose calls a recording counts. With ``step=True``, each call counts
-    as a step (an iteration of the training loop), and reports show step numbers.
+    """Return a wrapper of ``function``. While a recording is active, jaxscope counts the wrapper's calls, and
+    checks whether globals and closed-over values have changed since they were traced.
+
+    With ``step=True``, each call is one step (an iteration of the training loop), unless the program calls
+    ``jaxscope.step()``. If neither is used, the steps are the calls of one watched function: the first that
+    is called more than once, else the first that is called. Reports show step numbers.
 
     As a decorator, write ``@watch`` or ``@watch(step=True)``. The function may be plain or jitted, a method,
     or a function under ``nnx.jit`` or ``eqx.filter_jit``. The wrapper has the attributes and methods of the
-    function. A wrapper that ``watch`` made before is returned unchanged.
+    function. A wrapper that ``watch`` made before is returned unchanged; ``step`` is then ignored.
 
     Raises:
       TypeError: ``function`` is not callable.
@@ -170,6 +177,7 @@ def watch(function: Any = None, *, step: bool = False) -> Any:
 
 
 def _watch(function: Any, step: bool) -> Any:
+    """Return a wrapper of ``function``, as ``watch`` does. Raises TypeError if it cannot be called."""
     if not callable(function):
         raise TypeError(f"jaxscope.watch needs a function, not {type(function).__name__}")
     if issubclass(type(function), _Watched):
@@ -178,6 +186,8 @@ def _watch(function: Any, step: bool) -> Any:
 
 
 def _register(watched: _Watched, *, when_called: bool = False) -> Any:
+    """Let the active recording, and each later one, count the calls of the wrapper ``watched``. Return
+    ``watched``. With ``when_called``, the active recording learns of the wrapper only at its first call."""
     _watched.append(weakref.ref(watched, _watched.remove))
     if when_called and _session is not None:
         # A tree map over a callable pytree makes dozens of watched functions, and calls none of them.
@@ -188,8 +198,8 @@ def _register(watched: _Watched, *, when_called: bool = False) -> Any:
 
 
 class _FirstCall(Tick):
-    # A placeholder for the counter of a watched object. The first call replaces it by a real counter,
-    # because many such objects are never called.
+    """A placeholder for the counter of the wrapper ``watched``, because many wrappers are never called. The
+    first call of the wrapper replaces the placeholder by a real counter."""
 
     each = None
 
@@ -199,6 +209,8 @@ class _FirstCall(Tick):
         self.cells = [0]
 
     def came_due(self, value: int) -> bool:
+        """Replace this placeholder by a real counter, and let that counter count the first call. Return
+        whether the values that the function captured have to be checked after this call."""
         watched = self.watched()
         if watched is not None:
             _attach(watched)
@@ -210,19 +222,25 @@ class _FirstCall(Tick):
 def step() -> None:
     """Mark the end of a step, an iteration of the training loop. Call this function at the end of the
     loop's body, so that reports show in which step a compilation took place. Without a recording, nothing
-    happens."""
+    happens.
+
+    Raises:
+      RecompileError: in a ``no_recompiles`` block, something was compiled too late.
+    """
     if _session is not None:
         _session.tracker.mark()
 
 
 def snapshot() -> None:
-    """Record which arrays are alive now, with their shapes and devices and the variables that refer to them.
-    Without a recording, nothing happens."""
+    """Record which JAX arrays are alive now, with their shapes and devices and the variables that refer to
+    them. Nothing happens without a recording, or if the recording has the option ``arrays=False``."""
     if _session is not None:
         _session.snapshot()
 
 
 def _attach(watched: _Watched) -> None:
+    """Let the active recording count the calls of the wrapper ``watched`` and check the values that its
+    function captured. Without a recording, the wrapper only calls its function from now on."""
     counter = guard = None
     if _session is not None:
         counter, guard = _session.watch(watched._jaxscope_function, watched._jaxscope_step)
@@ -231,8 +249,8 @@ def _attach(watched: _Watched) -> None:
 
 
 def _follow(session: Any) -> None:
-    """Count the calls of all functions wrapped by ``jaxscope.watch`` in the recording ``session``. None: the
-    recording has ended, so stop counting."""
+    """Make ``session`` the active recording, which then counts the calls of all functions wrapped by
+    ``jaxscope.watch``. None: the recording has ended, so stop counting."""
     global _session
     _session = session
     for ref in list(_watched):

@@ -1,7 +1,7 @@
 """``jaxscope.compile_for``: compile one function for an accelerator that this machine does not have, and read
 the result.
 
-The modules that record a run, and those that read one, are imported only when they are needed.
+The modules that record a run, and the modules that read a run, are imported only when they are needed.
 """
 
 from __future__ import annotations
@@ -51,30 +51,31 @@ class CompiledFor:
 
     @property
     def texts(self) -> Texts:
-        """Return the analyzed StableHLO and HLO texts of the program: ``texts.hlo.collectives``,
-        ``texts.hlo.fusions``, ..."""
+        """Return the analyzed texts of the program: ``texts.stablehlo`` as JAX lowered it, and ``texts.hlo``
+        (``texts.hlo.collectives``, ``texts.hlo.fusions``, ...) as it was compiled. A text that does not exist
+        is None."""
         return self.run.texts_of(self.program)
 
     @property
     def fit(self) -> Fit | None:
-        """Return the memory that the program needs on one device, and the memory that a device has; None if
-        unknown."""
+        """Return how much memory the program needs on one device of the target, and how much the device has.
+        None if the compilation failed for another reason than lack of memory."""
         from jaxscope.model import target_programs
 
         return target_programs.fit(self.run, self.program)
 
     @property
     def fits(self) -> bool | None:
-        """Return whether the program fits into the memory of one device; None if unknown."""
+        """Return whether the program fits into the memory of one device of the target; None if unknown."""
         found = self.fit
         return None if found is None else found.fits
 
     def text(self, stage: str = "hlo") -> str:
-        """Return the text of the program. ``stage`` is hlo (after XLA's optimizations) or stablehlo (as JAX
-        lowered it).
+        """Return the text of the program. ``stage`` is ``hlo`` (after XLA's optimizations) or ``stablehlo``
+        (as JAX lowered it).
 
         Raises:
-          JaxscopeError: there is no such text.
+          JaxscopeError: there is no such text, for example because the compilation failed.
         """
         blob = self.program.texts.get(stage)
         if blob is None:
@@ -117,7 +118,8 @@ def compile_for(
     target: str, function: Callable[..., Any], /, *args: Any, out: str | Path | None = None, **kwargs: Any
 ) -> CompiledFor:
     """Compile ``function`` for ``target``, an accelerator that this machine need not have, and return the
-    result.
+    result. ``function`` is traced but not run. If the compiler fails, no exception is raised: ``state`` and
+    ``error`` of the result say so.
 
     Args:
       target: the name of the accelerator: ``v5e:4x4``, ``2*v5p:4x4x4``, ... (``jaxscope targets`` lists
@@ -133,7 +135,8 @@ def compile_for(
       UsageError: there is no such target, its compiler is not installed, or ``function`` cannot be traced
         ahead of time.
       LogError: the run directory cannot be created, or is not empty.
-      JaxscopeError: the program is missing from the log.
+      JaxscopeError: the program is missing from the log of the run.
+      OSError: the program cannot be written to the run directory.
       Exception: any exception that is raised while JAX traces ``function``.
     """
     from jaxscope.analysis import machines
@@ -170,10 +173,10 @@ def compile_for(
 
 
 def _jitted(function: Callable[..., Any]) -> Any:
-    """Return ``jax.jit(function)``; a function that is jitted already is returned unchanged.
+    """Return ``jax.jit(function)``; a jitted function is returned unchanged.
 
     Raises:
-      UsageError: ``function`` has no method ``trace``, and is not a plain function that could be jitted.
+      UsageError: ``function`` is not callable, or it has a method ``lower`` but no ``trace``.
     """
     if hasattr(function, "trace"):
         return function
@@ -188,11 +191,11 @@ def _jitted(function: Callable[..., Any]) -> Any:
 
 
 def _program(run: Opened, target: str, id: str | None) -> Program:
-    """Return the program with the id ``id`` in ``run``. If there is none, because the program was skipped,
-    return the latest program for ``target`` with the state ``skipped``, which has the reason.
+    """Return the program with the id ``id`` in ``run``. If ``run`` has no such program, or ``id`` is None,
+    return the latest skipped program for ``target``, which has the reason why it was skipped.
 
     Raises:
-      JaxscopeError: the run has neither of these programs.
+      JaxscopeError: no program for ``target`` was skipped.
     """
     if id is not None and id in run.retargeted:
         return run.retargeted[id]

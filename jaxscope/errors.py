@@ -40,13 +40,14 @@ class LogError(JaxscopeError):
 
 
 class RecompileError(JaxscopeError):
-    """Something was traced, lowered or compiled although ``jaxscope.no_recompiles`` forbids it. Or it is
-    unknown whether it was in a forbidden step, or a function to check does not exist.
+    """In a block of ``jaxscope.no_recompiles``, something was traced, lowered or compiled after the last
+    allowed step. The error is also raised if the step of a compilation is unknown, or if a function to check
+    does not exist.
 
     Attributes:
       findings: a ``schema.findings.Finding`` for each function and cause: what was compiled, on which line,
-        and how long it took, the most expensive first. Findings about what is unknown or does not exist
-        follow.
+        and how long it took, the most expensive first. Then follow the findings about unknown steps, and
+        about functions that do not exist.
     """
 
     def __init__(self, message: str, findings: Sequence[Any] = (), *, hint: str | None = None) -> None:
@@ -56,11 +57,11 @@ class RecompileError(JaxscopeError):
 
 class NotAsPinned(AssertionError):
     """The programs that a test compiled inside ``with jaxscope.pinned():`` differ from the test's baseline, a
-    file with figures of earlier programs."""
+    file with figures of earlier programs. (``jaxscope`` is the pytest fixture.)"""
 
 
 def to_be_read(excinfo: Any) -> bool:
-    """Return whether the exception in ``excinfo`` (pytest's ``ExceptionInfo``) is one of jaxscope whose
-    message needs no traceback. Modules set ``__tracebackhide__`` to this function, so that pytest hides their
-    frames for these errors."""
+    """Return whether the exception in ``excinfo`` (pytest's ``ExceptionInfo``) is a ``JaxscopeError`` or a
+    ``NotAsPinned``, whose message suffices without a traceback. Modules of jaxscope set ``__tracebackhide__``
+    to this function, so that pytest leaves their frames out of the tracebacks of these errors."""
     return isinstance(excinfo.value, (JaxscopeError, NotAsPinned))

@@ -1,5 +1,5 @@
 """``jaxscope.no_recompiles``: raise if something compiles after training step N in a ``with`` block or in a
-call of a decorated function. The block is recorded to find this out, unless a recording is active already."""
+call of a decorated function. For this, the block is recorded, unless a recording is active already."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Functions = str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None
 
 
 class NoRecompiles:
-    """The context manager and decorator that ``no_recompiles`` returns. It can be used repeatedly."""
+    """The context manager and decorator that ``no_recompiles`` returns, with the same arguments. It can be
+    used repeatedly, also nested or in several threads."""
 
     def __init__(self, after: int, functions: Functions) -> None:
         self._after = after
@@ -93,23 +94,24 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
 
     Use ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on a
     function (also on ``async`` functions and generators) to check each of its calls. Steps are counted from
-    the beginning of the block or call. A step is a call of ``jaxscope.step()``, or else a call of the
-    function watched with ``step=True``, or else a call of the first watched function that the block calls
-    (more than once, if there is one). With ``after=0`` nothing may compile at all, and steps are not needed.
+    the beginning of the block or call: they are the calls of ``jaxscope.step()``, or if there are none, the
+    calls of the function watched with ``step=True``, or if there are none, the calls of one other watched
+    function (``jaxscope.watch``): the first that the block calls more than once, else the first that it
+    calls. With ``after=0`` nothing may compile at all, and steps are not needed.
 
-    Your own functions are checked, and eager operations that are compiled or loaded from the persistent
-    cache. A call that only misses JAX's fast path (the C++ cache), for example because of a NumPy
-    argument, does not count.
+    Two kinds of code are checked: your own functions, and operations outside jit (``x + 1``) that are
+    compiled or loaded from the persistent cache. Jitted functions of libraries are not checked. A call that
+    only misses JAX's fast path (the C++ cache), for example because of a NumPy argument, does not count.
 
     Args:
       after: the last step in which something may compile.
       functions: the functions to check, by name, by shell pattern (``eval_*``) or as objects; None: all.
 
     Raises:
-      RecompileError: something was compiled too late, or perhaps too late, or a name in ``functions`` matches
-        no function. It is raised at the next ``jaxscope.step()``, the next call of a watched function or the
-        end of the block, never inside JAX, and never instead of an exception of the block. Its ``findings``
-        have the cause and the line.
+      RecompileError: something was compiled too late, or it is unknown whether it was too late, or a name in
+        ``functions`` matches no function. The error is raised at the next ``jaxscope.step()``, the next call
+        of a watched function or the end of the block, never inside JAX, and never instead of an exception of
+        the block. Its ``findings`` have the cause and the line.
       UsageError: ``after`` is not 0, 1, 2, ..., an entry of ``functions`` is neither a name nor a function,
         or something was compiled and nothing counts the steps of the block.
       JaxscopeError: at the end of the block, it is unknown what was compiled, because the recording failed.
@@ -192,6 +194,7 @@ class Watch:
     # -- the recording --------------------------------------------------------------------------------
 
     def _start(self) -> None:
+        """Join the active recording, or begin a recording, and create the block, which is not open yet."""
         from jaxscope.capture.steps.scope import RecordingScope
 
         self._session = _Own.join()
@@ -199,6 +202,7 @@ class Watch:
         self._block = RecordingScope(self._session.tracker, self._alarm)
 
     def _enter(self) -> None:
+        """Open the block: what this thread and asyncio task compile from now on belongs to the block."""
         from jaxscope.capture.steps.scope import around
 
         assert self._session is not None and self._block is not None
@@ -206,6 +210,7 @@ class Watch:
         self._session.tracker.open(self._block)
 
     def _leave(self) -> None:
+        """Close the block until ``_enter`` opens it again."""
         from jaxscope.capture.steps.scope import around
 
         if self._session is None or self._block is None or os.getpid() != self._pid:
@@ -214,6 +219,8 @@ class Watch:
         self._session.tracker.close(self._block)
 
     def _finish(self, *, failed: bool) -> None:
+        """Check the block, unless an exception ended it (``failed``), and leave the recording. Raise the
+        errors that ``end`` lists."""
         if self._session is None or os.getpid() != self._pid:
             return
         session, self._session = self._session, None
@@ -272,6 +279,13 @@ class Watch:
         return [f for f in found if f.severity == ERROR]
 
     def _raise_for(self, findings: Sequence[Finding], session: Session, *, at_end: bool = False) -> None:
+        """Raise the error for ``findings``; do nothing if there are none. ``at_end``: the block ends.
+
+        Raises:
+          RecompileError: there are findings.
+          JaxscopeError: there are none at the end of the block, but the recording ``session`` may lack
+            compilations.
+        """
         from jaxscope.report import plain_text
 
         if findings:
@@ -288,8 +302,8 @@ class Watch:
 
 
 class _Own:
-    """The temporary recording of ``no_recompiles`` blocks, for when no other recording is active. The first
-    block begins it, and the last open block ends it."""
+    """The temporary recording of ``no_recompiles`` blocks, which is used if no other recording is active. The
+    first block begins the recording, and the last open block ends it."""
 
     _lock = threading.Lock()
     _session: Session | None = None
@@ -326,8 +340,8 @@ class _Own:
 
     @classmethod
     def leave(cls, session: Session) -> None:
-        """Report the end of a ``no_recompiles`` block in ``session``. After the last one, end the recording
-        and remove its directory. Do nothing if ``session`` was not begun by ``join``."""
+        """Report the end of a ``no_recompiles`` block in ``session``. After the last open block, end the
+        recording and remove its directory. Do nothing if ``join`` did not begin ``session``."""
         from jaxscope.capture import session as sessions
 
         with cls._lock:
@@ -352,6 +366,9 @@ def _inside_jax() -> bool:
 
 
 def _guarded_async_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
+    """Return ``function``, an async generator function, wrapped so that each call is checked. ``new_watch``
+    makes the ``Watch`` of a call. What the consumer of the values compiles is not checked."""
+
     @functools.wraps(function)
     async def call_async_generator(*args: Any, **kwargs: Any) -> Any:
         watch = new_watch()
@@ -378,6 +395,9 @@ def _guarded_async_generator(function: Any, new_watch: Callable[[], Watch]) -> A
 
 
 def _guarded_coroutine(function: Any, new_watch: Callable[[], Watch]) -> Any:
+    """Return ``function``, an ``async`` function, wrapped so that each call is checked. ``new_watch`` makes
+    the ``Watch`` of a call."""
+
     @functools.wraps(function)
     async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
         watch = new_watch()
@@ -388,6 +408,9 @@ def _guarded_coroutine(function: Any, new_watch: Callable[[], Watch]) -> Any:
 
 
 def _guarded_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
+    """Return ``function``, a generator function, wrapped so that each call is checked (``_driven``).
+    ``new_watch`` makes the ``Watch`` of a call."""
+
     @functools.wraps(function)
     def call_generator(*args: Any, **kwargs: Any) -> Any:
         watch = new_watch()
@@ -398,8 +421,9 @@ def _guarded_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
 
 
 def _driven(watch: Watch, inner: Any) -> Any:
-    """Do ``yield from inner``, a generator, and return its return value. The block of ``watch`` is open only
-    while ``inner`` runs, so that compilations by the consumer of the values are not checked."""
+    """Yield the values of the generator ``inner``, pass sent values and exceptions to it, and return its
+    return value, as ``yield from inner`` does. The block of ``watch`` is open only while ``inner`` runs: what
+    the consumer of the values compiles is not checked."""
     send, value = inner.send, None
     while True:
         try:
@@ -417,10 +441,12 @@ def _driven(watch: Watch, inner: Any) -> Any:
 
 
 def _seen_in(f: Finding) -> set[str]:
+    """Return the ids of the compilations that the finding ``f`` is about."""
     return {e.compilation for e in f.evidence if e.compilation is not None}
 
 
 def _listed(functions: Functions) -> Sequence[str | Callable[..., Any]] | None:
+    """Return ``functions``, an argument of ``no_recompiles``, as a list. None (all functions) stays None."""
     if functions is None:
         return None
     return [functions] if isinstance(functions, str) or callable(functions) else list(functions)
@@ -438,4 +464,6 @@ def _names(functions: Functions) -> list[str] | None:
 
 
 def _kind(value: object) -> str:
+    """Return what ``value`` is, for a message: ``the class Model`` for a class, else the name of its type
+    (``int``)."""
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

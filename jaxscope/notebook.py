@@ -28,8 +28,8 @@ def load_ipython_extension(shell: Any) -> None:
 
 def run_cell(shell: Any, line: str, cell: str) -> Any:
     """Run and record a cell of a notebook, and show the report below the cell, if the recording started.
-    Return the value of the cell's last statement; None if this is no expression, or if the options are
-    invalid.
+    Return the value of the cell's last statement; None if this statement is no expression. If the options are
+    invalid or ask for help, print a text and return None without running the cell.
 
     Args:
       shell: IPython's shell object.
@@ -61,8 +61,8 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
 
 
 def _number(shell: Any) -> int:
-    """Return the number of the cell that runs now: ``3`` for ``In[3]``. If it calls a function defined in
-    another cell, this is the number of the calling cell. ``shell`` is IPython's shell object."""
+    """Return the number of the cell that runs now: 3 for ``In[3]``. If functions of several cells are on the
+    stack, the outermost frame decides. ``shell`` is IPython's shell object."""
     frame: FrameType | None = sys._getframe()
     number: int = shell.execution_count
     while frame is not None:
@@ -74,6 +74,8 @@ def _number(shell: Any) -> int:
 
 
 def _show(recording: Any, *, as_text: bool) -> None:
+    """Show the report of ``recording`` below the cell, as text or as HTML. Show nothing if the recording did
+    not start."""
     if recording.is_empty:
         return
     if as_text:

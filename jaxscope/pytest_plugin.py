@@ -46,6 +46,7 @@ _parts: pytest.StashKey[dict[str, TestRecording]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add jaxscope's options to pytest, which calls each function ``pytest_...``."""
     group = parser.getgroup("jaxscope", "JAX compilations")
     group.addoption(
         "--jaxscope-dir", metavar="DIR", help="keep the recordings of tests that use jaxscope in DIR"
@@ -69,6 +70,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Register jaxscope's marks. Raise pytest.UsageError if ``--jaxscope-update`` would change baselines in
+    CI, or trim them although only a part of the suite is collected."""
     for line in MARKS.values():
         config.addinivalue_line("markers", line)
     update = config.getoption("--jaxscope-update")
@@ -92,6 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let the collection of a file or class fail if a test in it uses a mark of jaxscope wrongly."""
     report = yield
     if report.passed:
         for node in report.result:
@@ -105,6 +109,8 @@ def pytest_make_collect_report(
 
 
 def _wrong_usage(item: pytest.Item) -> str | None:
+    """Return what is wrong with the marks of the test ``item``: a mark of jaxscope has invalid arguments, or
+    an unregistered mark has nearly the name of a mark of jaxscope. None if nothing is wrong."""
     for mark in item.iter_markers():
         if mark.name in MARKS:
             from jaxscope.check import marks
@@ -127,6 +133,7 @@ def _wrong_usage(item: pytest.Item) -> str | None:
 
 
 def _registered(config: pytest.Config) -> set[str]:
+    """Return the names of all marks that are registered with pytest."""
     return {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")} | _BUILT_IN
 
 
@@ -139,6 +146,8 @@ _BUILT_IN = {"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwar
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Record while the tests run, if at least one test uses jaxscope. With ``--jaxscope-update=trim``, first
+    remove the baselines of tests that no longer exist."""
     users = [item for item in getattr(session, "items", ()) if _uses(item)]
     trims = session.config.getoption("--jaxscope-update") == "trim"
     if session.config.option.collectonly:
@@ -160,6 +169,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
 
 def _begin(config: pytest.Config, *, texts: bool) -> SuiteRecording:
+    """Begin the recording of the test session and return it. ``texts``: keep the StableHLO and HLO of
+    programs."""
     from jaxscope.testing.recording import SuiteRecording
 
     worker = getattr(config, "workerinput", {}).get("workerid", "tests")
@@ -171,12 +182,14 @@ def _begin(config: pytest.Config, *, texts: bool) -> SuiteRecording:
 
 
 def _end(config: pytest.Config) -> None:
+    """End the recording of the test session, if there is one."""
     recording = config.stash.get(_recording, None)
     if recording is not None:
         recording.stop()
 
 
 def _baselines(config: pytest.Config) -> Baselines:
+    """Return the baseline files, in the folder and with the update mode that the options name."""
     from jaxscope.testing.baselines import FOLDER, Baselines
 
     folder = config.rootpath / (config.getoption("--jaxscope-baseline") or FOLDER)
@@ -184,6 +197,7 @@ def _baselines(config: pytest.Config) -> Baselines:
 
 
 def _uses(item: pytest.Item) -> bool:
+    """Return whether the test ``item`` uses the fixture ``jaxscope`` or a mark of jaxscope."""
     return FIXTURE in _fixtures(item) or any(mark.name in MARKS for mark in item.iter_markers())
 
 
@@ -193,8 +207,9 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 @pytest.fixture
 def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
-    """Return the recording of this test. Its ``compilations`` are the calls of the test that missed one of
-    JAX's caches; ``causes(compilation)`` returns why. ``read()`` returns the recording of all tests so far.
+    """Return the recording of this test. Its attribute ``compilations`` has the calls of the test that missed
+    one of JAX's caches, and its method ``causes(compilation)`` returns why a call missed. ``read()`` returns
+    the recording of all tests so far.
 
     ``with jaxscope.pinned():`` compares the programs that a block compiles with the test's baseline, a file
     with figures of earlier programs. The fixture also has the functions of the package (``jaxscope.step()``,
@@ -229,6 +244,9 @@ def jaxscope_ranks(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., En
 
 
 def _part_of(item: pytest.Item) -> TestRecording:
+    """Return the recording of the test ``item``: the same object in each attempt of the test. If the session
+    is not recorded yet, begin to record it if the test has a mark that a fixture added. A test that got the
+    fixture ``jaxscope`` only by ``request.getfixturevalue`` fails then."""
     recording = item.config.stash.get(_recording, None)
     if recording is None:
         if FIXTURE in _fixtures(item) or not _uses(item):
@@ -265,6 +283,9 @@ _REPEATED = "__pytest_repeat_step_number"  # pytest-repeat's parameter
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Run the test ``item``, and let it fail if it compiles more than its marks allow. If the test raises an
+    exception, the failed marks are a section of the report. If marks failed in an earlier attempt of the
+    test in this process, the test fails without running."""
     if not _uses(item):
         return (yield)
     recording = _part_of(item)
@@ -292,7 +313,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 def _report_below(item: pytest.Item, recording: TestRecording) -> None:
     """Add a section to pytest's report of the test ``item``, which failed with an exception, if the test also
-    compiled more than its marks allow. ``recording`` is what the test compiled."""
+    compiled more than its marks allow. ``recording`` is the recording of the test."""
     try:
         text, surely = _failures(item, recording)
         recording.failure = surely or None
@@ -337,8 +358,9 @@ def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
 
 def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
     """Check the marks of the test ``item``. Return (text of all failures, text of the certain failures), each
-    empty if there are none. A failure is certain if the rest of the test's body could not change it, for
-    example because a limit is exceeded already. ``recording`` is what the test compiled."""
+    empty if there are none. A failure is certain if the rest of the test's body could not undo the failure,
+    for example because a limit is exceeded already. What the marks cannot check becomes a pytest warning.
+    ``recording`` is the recording of the test."""
     from jaxscope.check import marks
 
     found: list[str] = []

@@ -1,7 +1,7 @@
 """Read what this process has recorded of one block or one test, while the recording continues.
 
-The modules that record know which calls belong to the block. The modules that read a run read these calls
-from the log on disk.
+The modules that record know the numbers of the calls that belong to the block. The modules that read a run
+read these calls from the log on disk.
 """
 
 from __future__ import annotations
@@ -25,9 +25,13 @@ _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 
 def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Step]]:
-    """Return (everything that ``session``, the active recording, has recorded so far, a dict: id of a
-    compilation in ``block`` -> its training step). Steps are counted from the beginning of the block; None:
-    nothing counts the steps."""
+    """Return (everything that ``session``, the active recording, has recorded so far, a dict: id of a call
+    in ``block`` -> its training step).
+
+    The dict has each call that missed JAX's fast path. The first step is the first in ``block``. A step is
+    None if nothing counts steps, and an ``Either`` if two numbers are possible. The dict is empty if this
+    process has no log yet.
+    """
     from jaxscope.capture.calls import functions
     from jaxscope.model.steps import within_call
 
@@ -46,8 +50,8 @@ def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Ste
 
 
 def whole(session: Session) -> Opened:
-    """Return everything recorded so far in ``session``. Each call returns the same object, to which it adds
-    the new events of the log."""
+    """Return everything recorded so far in ``session``. Each call adds the new events of the log to the same
+    object, and returns it."""
     from jaxscope.model.load import Tail
     from jaxscope.recorded_run import Opened
 
@@ -62,8 +66,8 @@ def whole(session: Session) -> Opened:
 
 
 def alone(session: Session, block: RecordingScope) -> Opened:
-    """Return a run with only the part ``block`` of the recording ``session``, as if the recording had begun
-    and ended with the block."""
+    """Return a run with only the calls of this process in ``block``, a part of the recording ``session``, and
+    the events that belong to no call. Steps, counts of calls and snapshots of live arrays are left out."""
     from jaxscope.log import reader
     from jaxscope.model.programs import Reader
     from jaxscope.recorded_run import Opened
@@ -82,8 +86,8 @@ def alone(session: Session, block: RecordingScope) -> Opened:
 
 
 def failed() -> list[str]:
-    """Return the callbacks in ``NEEDED`` that have failed so far. JAX calls them when it traces or compiles,
-    so after a failure it is unknown what was compiled."""
+    """Return the callbacks in ``NEEDED`` that have failed so far. JAX calls these callbacks when it traces or
+    compiles, so after a failure it is unknown what was compiled."""
     from jaxscope.capture import shield
 
     return [name for name in NEEDED if not shield.works(name)]

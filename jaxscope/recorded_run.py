@@ -18,8 +18,8 @@ from jaxscope.rules import registry
 
 class Opened(Run):
     """A recorded run: what was recorded (``functions``, ``compilations``, ``programs``), and what jaxscope
-    concludes from it (``findings``). ``directory`` is the run directory that ``open_run`` has read; None for
-    a run that was not read by ``open_run``, such as that of one test."""
+    concludes from these records (``findings``). ``directory`` is the run directory that ``open_run`` has
+    read; None if another function made the object, for example for one test."""
 
     directory: store.RunDir | None = None
 
@@ -37,20 +37,23 @@ class Opened(Run):
 
     @property
     def predictions(self) -> list[predictions.Prediction]:
-        """Return the predicted recompiles. Each happens if the result of a certain call is passed to the same
-        function again. ``status`` is ``pending``, ``confirmed`` or ``withdrawn`` (by a later call); None if
-        the run ended before another call."""
+        """Return the predicted recompiles of the user's functions, in order of time. A predicted recompile
+        happens if the result of a call is passed to the same function again, as in ``state = step(state)``.
+        Its ``status`` is ``pending``, ``confirmed`` or ``withdrawn`` (by a later call); None if the run ended
+        before this was known."""
         return predictions.predictions(self)
 
     @property
     def ledger(self) -> list[ledger.Entry]:
-        """Return the seconds of tracing, lowering and compiling, one entry for each combination of cause,
-        function and line of the user's code. The entry with the most seconds is first."""
+        """Return the seconds of tracing, lowering and compiling, summed for each cause, function of the user
+        and line of the user's code. The entry with the most seconds is first. Operations outside jit and
+        functions of libraries are not told apart: their ``function`` is None."""
         return ledger.entries(self)
 
     def function(self, name: str) -> run_details.FunctionDetail:
-        """Return the function called ``name``, as ``jaxscope report --function`` finds it. Of several, the
-        user's functions have precedence, then the one with the most seconds.
+        """Return the function called ``name``: a name (``train_step``, ``Model.loss``), the end or a part of
+        a name, ``train.py:12``, or the function's id. If several functions match, functions of the user go
+        before functions of libraries, and then the function with the most seconds of compiling is returned.
 
         Raises:
           UsageError: no function matches; the hint lists similar names.
@@ -58,20 +61,21 @@ class Opened(Run):
         return run_details.function(self, name)
 
     def program(self, name: str) -> run_details.ProgramDetail:
-        """Return a compiled program. The name ``train_step#2`` means the program of the second compilation of
-        ``train_step``; ``train_step`` means the program of the latest compilation that has one.
+        """Return a compiled program of a function: ``train_step`` means its latest program, and
+        ``train_step#2`` the program of its compilation number 2. A call that was only traced or lowered has a
+        number, too, but no program.
 
         Raises:
-          UsageError: there is no such function or compilation, or it compiled no program.
+          UsageError: there is no such function or number, or this compilation has no recorded program.
         """
         return run_details.program(self, name)
 
     def array(self, name: str) -> run_details.ArrayDetail:
-        """Return the live array with the path ``name``, such as ``state['w']``, in the snapshot of live
-        arrays that the report shows.
+        """Return the live array that the variable ``name`` refers to, such as ``state['w']``. Only the
+        snapshot of live arrays that the report shows is searched, usually the one with the most bytes.
 
         Raises:
-          UsageError: no array matches; the hint lists similar names.
+          UsageError: no array has this name; the hint lists similar names, or some names.
         """
         return run_details.array(self, name)
 
@@ -83,16 +87,18 @@ class Opened(Run):
         return [msgspec.structs.asdict(row) for row in scalars.rows(self)]
 
     def causes(self, compilation: Compilation) -> list[contract.Cause]:
-        """Return the reasons why JAX could not serve the call ``compilation`` from a cache, the main one
-        first. Never empty."""
+        """Return the reasons why the call ``compilation`` was not found in JAX's caches, the decisive reason
+        first. The list is never empty."""
         return [contract.Cause.of(c) for c in causes.of(self, compilation)]
 
 
 def open_run(which: str | Path | None = "latest") -> Opened:
-    """Read a recorded run and return it. ``which`` is the run directory, the name of the run, the beginning
-    of its directory's name, ``RUN/NAME`` for a run inside another, an address such as ``s3://bucket/run``, or
-    ``latest``; None means ``latest``, too. Of a job of several processes, one process is read: the first that
-    recorded events.
+    """Read a recorded run and return it. If the run is a job of several processes, one process is read: the
+    first that recorded events.
+
+    ``which`` is a run directory, the name of a run in ``.jaxscope/runs`` or the beginning of its directory's
+    name, ``RUN/NAME`` for a run inside another, or an address such as ``s3://bucket/run``. ``latest`` (or
+    None) means the newest run that recorded something.
 
     Raises:
       RunNotFound: there is no such run, or several names begin with ``which``; the hint has similar names.

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class Recording:
-    """A recording that is started in code, as ``jaxscope.record`` returns it. Use it as a context manager, or
-    call ``start`` and ``stop``. If a recording is active already, as under ``jaxscope run``, no new one
-    begins, and the block is part of the active one; only the recording of a test suite is ended instead.
+    """A recording that is started in code, as ``jaxscope.record`` returns it. Use the object as a context
+    manager, or call ``start`` and ``stop``. If a recording is active already, as under ``jaxscope run``, no
+    new recording begins, and the block is part of the active recording. But if the pytest plugin began the
+    active recording, that recording ends, and a new recording begins.
 
     Args:
       path, name, overwrite: as in ``jaxscope.record``.
@@ -45,11 +46,11 @@ class Recording:
         self._run: store.RunDir | None = None
 
     def start(self) -> Recording:
-        """Begin recording. Imports jax.
+        """Begin recording, and return this object. Imports jax.
 
         If the run directory cannot be created, or contains anything other than a run, print a line on stderr
-        and record nothing. If it contains a run, create another directory next to it (``exp1-2``), or replace
-        the run with ``overwrite``.
+        and record nothing. If it contains a run, create another directory next to it (``exp1-2``); with
+        ``overwrite``, replace that run instead.
 
         Raises:
           UsageError: ``ir`` is not one of none, stats, stablehlo, hlo, all.
@@ -91,7 +92,8 @@ class Recording:
             sys.stderr.write(f"jaxscope: already recording to {active.run.path}; this block is part of it\n")
 
     def _create(self) -> store.RunDir:
-        """Create the run directory and return it.
+        """Create the run directory and return it. If this process belongs to a job of several processes, its
+        directory is inside the run directory of the job.
 
         Raises:
           LogError: the directory cannot be created, or contains something other than a run.
@@ -188,6 +190,7 @@ class Recording:
         return None if self._run is None else self.read()._repr_html_()
 
     def _directory(self) -> store.RunDir:
+        """Return the run directory, or raise UsageError if the recording has not started."""
         from jaxscope.errors import UsageError
 
         if self._run is None:
@@ -238,12 +241,15 @@ def record(
             train()
         recording.report()
 
+    The recording begins at the ``with`` statement, or at ``recording.start()``. If a recording is active
+    then, the block becomes part of that recording, and the options below are not used.
+
     Args:
       path: the run directory. It may contain another run (see ``overwrite``), but nothing else. Default: a
         new directory under ``.jaxscope/runs``; in a notebook, if there is no ``name``, a temporary directory.
       ir: which program texts of the user's functions to keep: none, stats (no text, but the compiler's
         figures), stablehlo (as lowered), hlo (as compiled), all.
-      name: the name of the run.
+      name: the name of the run; default: the last part of ``path``, or the name of the script.
       wrapper_libraries: further packages that are treated as libraries around JAX, like flax: their lines do
         not count as the user's.
       arrays: record the live arrays at the end of the block and of some steps; without steps, at some calls
@@ -251,7 +257,8 @@ def record(
       transfers: count what is copied between host and devices; for copies to the host, methods of JAX's array
         class are replaced meanwhile.
       line_times: measure on which lines the main thread spends its time, by samples of its stack.
-      overwrite: if ``path`` contains a run, replace it. Otherwise another directory is created next to it.
+      overwrite: if ``path`` contains a run, replace that run. Without this option, another directory is
+        created next to ``path`` (``exp1-2``).
       redact: leave out the values of static arguments, lines of source and paths outside the project.
     """
     return Recording(

@@ -34,16 +34,18 @@ LOW, ROW, MOST_ROWS = 140, 34, 10
 
 
 class _Detail:
-    """Base class of the objects that show one part of a run as text and as HTML. In a notebook, they are
-    shown in a frame with the title ``name`` and the height ``height`` in pixels."""
+    """Base class of the objects that show one part of a run as text and as HTML. A notebook shows the HTML in
+    a frame with the title ``name`` and the height ``height`` in pixels."""
 
     name: str
     height: int = TALL
 
     def _lines(self) -> Iterable[Line]:
+        """Return this part of the text report."""
         raise NotImplementedError
 
     def _body(self) -> Html:
+        """Return this part of the HTML report."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -99,8 +101,8 @@ class ProgramDetail(_Detail):
 
 
 class ShardingDetail(_Detail):
-    """Which slice of an array each device holds. ``record`` has the mesh, the PartitionSpec and the
-    devices."""
+    """The sharding of an array: which slice of the array each device holds. ``record`` has the mesh, the
+    PartitionSpec and the devices."""
 
     def __init__(self, group: Group, record: Sharding) -> None:
         self._group, self.record = group, record
@@ -120,8 +122,8 @@ class ShardingDetail(_Detail):
 
 
 class ArrayDetail(_Detail):
-    """An array in the snapshot of live arrays that the report shows. Arrays with the same name, shape, dtype
-    and sharding form one entry. ``record`` has its path, shape, dtype and bytes."""
+    """A live array, or several with the same variable, shape, dtype and sharding, in the snapshot of live
+    arrays that the report shows. ``record`` has their path, shape, dtype and bytes."""
 
     def __init__(self, run: Run, record: Group) -> None:
         self._run, self.record = run, record
@@ -140,6 +142,7 @@ class ArrayDetail(_Detail):
         yield from self._more()
 
     def _more(self) -> Iterator[Line]:
+        """Yield a line with the bytes on all devices and the line that created the array, if known."""
         g = self.record
         bytes = None if g.all_bytes is None else f"{size(g.all_bytes)} on all devices"
         made = Places(self._run).frame(g.origin)
@@ -158,8 +161,7 @@ class ArrayDetail(_Detail):
 
 
 def function(run: Run, name: str) -> FunctionDetail:
-    """Return the function called ``name``. Of several, the user's functions have precedence, then the one
-    with the most seconds.
+    """Return the function called ``name``, as ``Opened.function`` does.
 
     Raises:
       UsageError: no function matches; the hint lists similar names.
@@ -168,11 +170,11 @@ def function(run: Run, name: str) -> FunctionDetail:
 
 
 def program(run: Run, name: str) -> ProgramDetail:
-    """Return a compiled program. The name ``train_step#2`` means the program of the second compilation of
-    ``train_step``; ``train_step`` means the program of the latest compilation that has one.
+    """Return the compiled program called ``name`` (``train_step``, ``train_step#2``), as ``Opened.program``
+    does.
 
     Raises:
-      UsageError: there is no such function or compilation, or it compiled no program.
+      UsageError: there is no such function or number, or this compilation has no recorded program.
     """
     functions, number = find_compilations(run, name)
     for f in functions:
@@ -183,11 +185,11 @@ def program(run: Run, name: str) -> ProgramDetail:
 
 
 def array(run: Run, name: str) -> ArrayDetail:
-    """Return the live array with the path ``name``, such as ``state['w']``, in the snapshot of live arrays
-    that the report shows.
+    """Return the live array that the variable ``name`` refers to, such as ``state['w']``, as ``Opened.array``
+    does.
 
     Raises:
-      UsageError: no array matches; the hint lists similar names.
+      UsageError: no array has this name; the hint lists similar names, or some names.
     """
     snapshot = snapshots.fullest(snapshots.of_main(run))
     groups = [] if snapshot is None else [g for g in snapshot.groups if g.path is not None]

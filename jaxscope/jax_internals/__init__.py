@@ -2,7 +2,7 @@
 
 If the installed JAX lacks a name, only the event fields that are read from this name stay empty. ``table``
 lists the parts of a recording, with the reason for each part that is not available. ``jaxscope doctor``
-prints this list, and a recording has a ``Degraded`` event for each such part.
+prints this list, and a recording has a ``Degraded`` event for each missing part.
 """
 
 from jaxscope.jax_internals.arrays import array_class as array_class

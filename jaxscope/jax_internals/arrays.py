@@ -36,8 +36,8 @@ def staging() -> tuple[list[Any], CodeType | None, Any]:
 
 
 def staged_bytes(frame: FrameType) -> int | None:
-    """Return the bytes of the host array that ``jnp.asarray`` or ``jnp.array`` is about to copy to a device.
-    None if ``frame`` makes no such copy, or if it copies a single number."""
+    """Return the bytes of the host array that ``jnp.asarray`` or ``jnp.array`` is about to copy to a device
+    at ``frame``. None if ``frame`` makes no such copy, or copies a single number."""
     _, code, host_array = staging()
     if frame.f_code is not code:
         return None
@@ -49,9 +49,9 @@ def staged_bytes(frame: FrameType) -> int | None:
 
 
 def staged_source(frame: FrameType) -> tuple[Any, str] | None:
-    """Return (the object that the program passed to ``jnp.asarray`` or ``jnp.array``, such as a NumPy array;
-    the dtype to which JAX has converted it) for a copy at ``frame`` that ``staged_bytes`` knows. None if that
-    is unknown."""
+    """Return (object, dtype) for the copy of a host array at ``frame``, for which ``staged_bytes`` has
+    returned a number: the object that the program passed to ``jnp.asarray`` or ``jnp.array``, and the dtype
+    to which JAX has converted it. None if the object is unknown."""
     code, args = frames.NumpyArrayFrame.code(), frames.EagerFrame(frame).args
     above: FrameType | None = frame
     for _ in range(DEPTH):
@@ -62,8 +62,8 @@ def staged_source(frame: FrameType) -> tuple[Any, str] | None:
     return None
 
 
-# The devices of an array, as JAX's internal list of devices: two of these are equal if they have the same
-# devices in the same order. This is no Python function, because it runs often.
+# Returns the devices of an array as JAX's internal list of devices. Two such lists are equal if they have the
+# same devices in the same order. An attrgetter is faster than a Python function, and this runs often.
 devices_in_order = operator.attrgetter("sharding._internal_device_list")
 
 
@@ -75,9 +75,9 @@ def committed(value: Any) -> bool | None:
 
 
 def stands_for(kind: type, value: Any) -> str | None:
-    """Return the name of the type that an argument of ``f.lower()`` probably had before JAX replaced it by
-    ``value``: ``numpy.ndarray``, ``jax.ShapeDtypeStruct`` or ``jax.Array``. None if JAX did not replace it.
-    ``kind`` is the type of ``value``."""
+    """Return the name of the type that an argument of ``f.lower()`` probably had before JAX replaced the
+    argument by ``value``: ``numpy.ndarray``, ``jax.ShapeDtypeStruct`` or ``jax.Array``. None if ``value`` is
+    no such replacement. ``kind`` is the type of ``value``."""
     if kind.__qualname__ != "MetaTy":  # the class of these objects in JAX 0.10 and 0.12
         return None
     if getattr(value, "is_np_array", False):
@@ -94,12 +94,12 @@ def clients() -> list[Any]:
 
 
 def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return (sharding, placement, committed, stack, layout) of a live array, all hashable. A snapshot counts
-    arrays together if the last four values, and the avals, are equal.
+    """Return (sharding, placement, committed, stack, layout) of a live array, all hashable. A snapshot of the
+    live arrays has one entry for arrays whose last four values, and avals, are equal.
 
     The placement is (device, memory kind) for a SingleDeviceSharding, else the sharding. The stack is
-    jaxlib's record of where the array was created; its ``frames`` are innermost first. The layout compares
-    like ``format.layout``. Stack and layout are None if the installed JAX does not have them.
+    jaxlib's record of where the array was created (``made_at``). Two layouts are equal if the public
+    ``format.layout`` of their arrays is. Stack and layout are None if the installed JAX does not have them.
     """
     sharding = array.sharding
     try:  # each array on one device has a sharding object of its own
@@ -149,8 +149,7 @@ def held_array(value: Any) -> Any:
 
 
 def given_to_jit(value: Any) -> Any:
-    """Return the function that was passed to jit, if ``value`` is a jitted function; else return ``value``
-    unchanged."""
+    """Return the function that was passed to jit if ``value`` is a jitted function, else ``value``."""
     function = JittedFunction(value).fun
     return function if known(function) else value
 

@@ -1,7 +1,7 @@
 """Declare the private attributes of JAX's modules that jaxscope uses.
 
-Each declaration has the module, the name of the attribute, and the event fields that are read from it:
-``Missed.full`` is the field ``full`` of the event ``Missed``.
+Each declaration has the module, the name of the attribute, and the event fields that are read from this
+attribute: ``Missed.full`` is the field ``full`` of the event ``Missed``.
 """
 
 from __future__ import annotations

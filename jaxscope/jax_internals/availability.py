@@ -15,8 +15,8 @@ TESTED = ((0, 10), (0, 12))
 
 
 def untested(version: str) -> str | None:
-    """Return a warning if ``version`` of JAX is older or newer than the tested versions; None if it is
-    tested, or if it is no version number."""
+    """Return a warning if ``version`` of JAX is older or newer than the tested versions; None if this version
+    is tested, or if ``version`` is no version number."""
     parts = version.split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None
@@ -35,14 +35,13 @@ Need = Private | tuple[Kind, list[str]] | Callable[[], str | None]
 
 
 def _all(*kinds: Kind) -> list[Need]:
-    """Return, for each of ``kinds`` (declarations of frames or objects of JAX), the pair (declaration, names
-    of its fields)."""
+    """Return a pair (declaration, names of all its fields) for each of ``kinds``, declarations of frames or
+    objects of JAX."""
     return [(kind, list(kind.names)) for kind in kinds]
 
 
 class Seam(NamedTuple):
-    """One part of a recording, with the private names of JAX that it needs. A seam is a place where jaxscope
-    attaches to JAX.
+    """One part of a recording, with the private names of JAX that this part needs.
 
     Attributes:
       name: a short name: ``compile_frame``.
@@ -105,8 +104,8 @@ def _scalars() -> str | None:
 
 
 def _traceback() -> str | None:
-    """Return a sentence if arrays of the installed JAX do not record where they were created; None if they
-    do."""
+    """Return a sentence if the arrays of the installed JAX do not record where they were created, else
+    None."""
     return None if hasattr(array_class(), "traceback") else "ArrayImpl has no traceback"
 
 
@@ -278,8 +277,8 @@ def table() -> list[Status]:
 
 
 def needed_for(field: str) -> list[tuple[bool, str]]:
-    """Return (whether the installed JAX has the name, the full name) for each private name of JAX that the
-    event field ``field`` is read from. ``Missed.key`` is the field ``key`` of the event ``Missed``."""
+    """Return (whether the installed JAX has the name, the full name) for each private name of JAX from which
+    the event field ``field`` is read. ``Missed.key`` is the field ``key`` of the event ``Missed``."""
     found: list[tuple[bool, str]] = []
     for kind in (*frames.FRAMES, *objects.OBJECTS):
         for name in kind.names:

@@ -1,8 +1,8 @@
 """Declare what jaxscope reads of JAX under private names: local variables of JAX's functions (read from their
-frames), fields of its objects, attributes of its modules.
+frames), attributes of JAX's objects, attributes of JAX's modules.
 
-With a declaration, one can check whether the installed JAX has the name, and read its value. For a name that
-does not exist, reading gives a ``Missing``, never 0, an empty list or False.
+A declaration checks whether the installed JAX has the name, and reads the value. For a name that does not
+exist, the value is a ``Missing``, never 0, an empty list or False.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def known_or_none(value: Any) -> Any:
 
 
 def first_known(*values: Any) -> Any:
-    """Return the first of ``values`` that is not a ``Missing``. If all are, return the last one;
-    ``Missing.UNKNOWN`` if there are none. ``values`` are the same property, read in several places of JAX."""
+    """Return the first of ``values`` that is not a ``Missing``. If all are, return the last; without values,
+    ``Missing.UNKNOWN``. ``values`` are one property, read in several places of JAX."""
     found: Any = Missing.UNKNOWN
     for value in values:
         if known(value):
@@ -53,18 +53,15 @@ def first_known(*values: Any) -> Any:
 
 
 def private(*fills: str) -> Any:
-    """Declare a field of a dataclass that is read under a private name of JAX.
-
-    Args:
-      fills: the event fields that stay empty if JAX does not have the name: ``Missed.key`` is the field
-        ``key`` of the event ``Missed``.
-    """
+    """Return a field of a dataclass that is read under a private name of JAX. ``fills`` are the event fields
+    that stay empty if JAX does not have the name: ``Missed.key`` is the field ``key`` of the event
+    ``Missed``."""
     return dataclasses.field(metadata={"fills": fills})
 
 
 class _Read:
-    """Base class of the declarations. A subclass is a dataclass, and each of its fields is read from an
-    attribute of an object of JAX or from a local variable of a function of JAX.
+    """Base class of ``JaxFrame`` and ``JaxObject``, which declare what is read of JAX. A subclass is a
+    dataclass. Each field is read from an attribute of a JAX object or a local variable of a JAX function.
 
     Attributes:
       names: field of the subclass -> its name in JAX.
@@ -82,9 +79,8 @@ class _Read:
 
     @classmethod
     def fills(cls, field: str) -> tuple[str, ...]:
-        """Return the event fields that are read through ``field`` of this class, such as ``Missed.key``
-        (``key`` of the event ``Missed``). They stay empty if the installed JAX lacks the variable or
-        attribute."""
+        """Return the event fields that are filled from ``field`` of this class: ``Missed.key`` is the field
+        ``key`` of the event ``Missed``. They stay empty if the installed JAX lacks the name."""
         fields = cls.__dataclass_fields__  # type: ignore[attr-defined]
         found: tuple[str, ...] = fields[field].metadata["fills"]
         return found
@@ -144,8 +140,8 @@ class JaxFrame(_Read):
 
     @classmethod
     def on(cls: type[T], stack: dict[str, FrameType]) -> T | None:
-        """Read the declared local variables from the innermost frame of the declared function on ``stack``, a
-        dict: function name -> its innermost frame. Return None if the function is not on ``stack``."""
+        """Read the declared local variables from the frame of the declared function on ``stack``, a dict:
+        function name -> innermost frame. Return None if the function is not on ``stack``."""
         frame = stack.get(cls.function)  # type: ignore[attr-defined]
         return cls(frame) if frame is not None else None  # type: ignore[call-arg]
 
@@ -169,9 +165,9 @@ class JaxFrame(_Read):
 
     @classmethod
     def python_function(cls) -> Any:
-        """Return the declared function. None if the declared module does not have it, or if it is defined
-        inside another function, which creates it anew in each call. Raises ImportError if the installed JAX
-        does not have the module."""
+        """Return the declared function; for a property, its getter. None if the declared module does not have
+        the function, or if another function defines it anew in each call. Raises ImportError if the installed
+        JAX does not have the module."""
         found: Any = importlib.import_module(cls.module)
         if not cls.owner:
             return function_behind(getattr(found, cls.function, None))
@@ -237,16 +233,16 @@ _NO_CODE = (lambda: None).__code__
 
 
 def _gives(kind: Any, name: str) -> bool:
-    """Return whether instances of the class ``kind`` have an attribute ``name``: it is in the body of the
-    class, in its annotations, or in the code of its ``__init__``."""
+    """Return whether instances of the class ``kind`` have an attribute ``name``: the name is in the body or
+    the annotations of the class, or in the code of ``__init__``."""
     assigned = getattr(getattr(kind, "__init__", None), "__code__", _NO_CODE).co_names
     return hasattr(kind, name) or name in getattr(kind, "__annotations__", ()) or name in assigned
 
 
 def declared(cls: type[T]) -> type[T]:
-    """Make ``cls``, the declaration of a frame or object of JAX, a dataclass (this is a class decorator). In
-    ``cls.names`` each field gets its own name as the name in JAX. Where JAX's name is different, the
-    declaring module changes the entry afterwards."""
+    """Make ``cls``, the declaration of a frame or object of JAX, a dataclass (this is a class decorator).
+    ``cls.names`` maps each field to the same name in JAX. If JAX's name is different, the declaring module
+    changes the entry afterwards."""
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     made.names = {f.name: f.name for f in dataclasses.fields(made)}  # type: ignore[arg-type,attr-defined]
     return made
@@ -254,11 +250,8 @@ def declared(cls: type[T]) -> type[T]:
 
 class Private:
     """Declares the private attribute ``name`` of JAX's module ``module``, usually a function or a setting.
-
-    Args:
-      fills: the event fields that stay empty if JAX does not have the attribute: ``Missed.key`` is the field
-        ``key`` of the event ``Missed``.
-    """
+    ``fills`` are the event fields that stay empty if JAX does not have the attribute: ``Missed.key`` is the
+    field ``key`` of the event ``Missed``."""
 
     def __init__(self, module: str, name: str, *fills: str) -> None:
         self.module, self.name, self.fills = module, name, fills
@@ -272,15 +265,13 @@ class Private:
             return Missing.UNKNOWN
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the declared attribute, which is a function of JAX, and return its result.
-
-        Raises:
-          LookupError: the installed JAX does not have the attribute.
-        """
+        """Call the attribute, which is a function of JAX, and return its result. Raises LookupError if the
+        installed JAX does not have the attribute."""
         return self.needed()(*args, **kwargs)
 
     def needed(self) -> Any:
-        """Return the value of the attribute. Raises LookupError if the installed JAX does not have it."""
+        """Return the value of the attribute. Raises LookupError if the installed JAX does not have the
+        attribute."""
         found = self.get()
         if isinstance(found, Missing):
             raise LookupError(f"{self.module}.{self.name} is not there")
@@ -296,8 +287,8 @@ class Private:
 
 
 def function_behind(cached: Any) -> Any:
-    """Return the Python function inside ``cached``, a function wrapped by one of JAX's caches or by another
-    decorator (``__wrapped__``); any other value unchanged."""
+    """Return the Python function inside ``cached``, which one of JAX's caches or another decorator
+    (``__wrapped__``) has wrapped. Any other value is returned unchanged."""
     function = getattr(cached, "__wrapped__", cached)
     if not hasattr(function, "__code__"):
         # JAX's weakref_lru_cache is a C++ object without __wrapped__. The garbage collector lists the
@@ -310,8 +301,8 @@ def function_behind(cached: Any) -> Any:
 
 
 def code_of(function: Any) -> CodeType | None:
-    """Return the code object of ``function``, or of the Python function inside it if one of JAX's caches
-    wraps it; None if there is none."""
+    """Return the code object of ``function``; if a cache of JAX wraps a Python function, that of the Python
+    function. None if there is none."""
     return getattr(function_behind(function), "__code__", None)
 
 

@@ -9,7 +9,7 @@ LONGEST = 200  # characters; only devices that are not in the order of their ids
 
 
 def device_ranges(ids: list[int]) -> str:
-    """Return device ids as ranges, in the order given: ``[0, 1, 2, 3, 8]`` -> ``0-3,8``."""
+    """Return the device ids ``ids`` as ranges, in the given order: ``[0, 1, 2, 3, 8]`` gives ``0-3,8``."""
     parts: list[str] = []
     start = previous = None
     for i in [*ids, None]:

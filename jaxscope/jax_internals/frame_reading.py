@@ -15,8 +15,8 @@ from typing import Any
 
 
 def root(module: object) -> str:
-    """Return the top-level package of a module's full name: ``jax._src.core`` -> ``jax``. Empty if ``module``
-    is no string."""
+    """Return the top-level package of a module's full name: ``jax`` for ``jax._src.core``. Empty if
+    ``module`` is no string."""
     return module.partition(".")[0] if isinstance(module, str) else ""
 
 
@@ -35,21 +35,21 @@ def walk(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _snapshots() -> bool:
-    """Return whether ``frame.f_locals`` in this Python is a dict with copies of the variables (before 3.13),
-    and not a view of them."""
+    """Return whether ``frame.f_locals`` is a dict with copies of the variables (before Python 3.13), and not
+    a view of the variables."""
     return type(sys._getframe().f_locals) is dict
 
 
-# Before Python 3.13 ``frame.f_locals`` makes a dict and caches it on the frame. The dict would keep the value
-# of a variable alive that the program later sets to None, so it is cleared. From 3.13 on it is a view
-# (PEP 667), and clearing it would clear the program's own variables.
+# Before Python 3.13, ``frame.f_locals`` makes a dict and caches it on the frame. This dict would keep the
+# value of a variable alive that the program later sets to None, so the dict is cleared. From 3.13 on,
+# ``f_locals`` is a view (PEP 667), and clearing the view would clear the program's own variables.
 LOCALS_ARE_A_SNAPSHOT = _snapshots()
 
 
 def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
-    """Return a dict: name -> value of the local variables ``names`` of ``frame``; variables without a value
-    are no keys. The frame keeps no copies of the variables afterwards. The dict is empty for the frame of a
-    module or a class."""
+    """Return a dict: name -> value of the local variables ``names`` of ``frame``, without the variables that
+    have no value. The frame keeps no copies of the variables afterwards. The dict is empty for the frame of a
+    module or a class body."""
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # its f_locals is the namespace itself
         return {}
     namespace = frame.f_locals
@@ -60,8 +60,8 @@ def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
             namespace.clear()
 
 
-# ``frame.f_locals`` without a Python function around it, for code that runs often. Whoever calls this clears
-# the result afterwards if LOCALS_ARE_A_SNAPSHOT, as ``read`` does.
+# Returns ``frame.f_locals``, without a Python function, for code that runs often. The caller must clear the
+# result afterwards if LOCALS_ARE_A_SNAPSHOT, as ``read`` does.
 locals_of = operator.attrgetter("f_locals")
 
 

@@ -53,8 +53,8 @@ class AheadOfTimeFrame(JaxFrame):
 
 @declared
 class TransformFrame(JaxFrame):
-    """The frame of a jitted call that grad, vmap or another transform intercepted. It has the jaxpr of the
-    function, but not the Python function."""
+    """The frame of a jitted call that grad, vmap or another transform intercepted. The frame has the jaxpr of
+    the function, but not the Python function."""
 
     module, owner, function = PJIT, "_pjit_call_impl", "call_impl_cache_miss"
     jaxpr: Any = private("Missed.inside")
@@ -63,8 +63,7 @@ class TransformFrame(JaxFrame):
 @declared
 class TraceFrame(JaxFrame):
     """The frame of JAX's ``_trace_for_jit``, which traces one jitted function. ``elapsed_time_ctx`` is the
-    context manager that times the trace. It is freed together with this frame, because nothing else refers to
-    it."""
+    context manager that times the trace. Only the frame refers to this object, so both are freed together."""
 
     module, function = PJIT, "_trace_for_jit"
     fun: Any = private("Traced.captured", KEY, "Missed.function")
@@ -82,7 +81,7 @@ TraceFrame.names["jit_info"] = "ji"
 @declared
 class ImplFrame(JaxFrame):
     """The frame of JAX's ``_pjit_call_impl_python``, which runs a call for which JAX's C++ code has no
-    executable. From here the program is lowered and compiled."""
+    executable: it lowers and compiles the program."""
 
     module, function = PJIT, "_pjit_call_impl_python"
     args: Any = private(KEY)
@@ -101,8 +100,8 @@ class LowerAheadOfTimeFrame(JaxFrame):
 
 @declared
 class ResolveFrame(JaxFrame):
-    """The frame of JAX's ``_resolve_and_lower``. For arguments without a sharding in jit, it uses the
-    shardings that the arguments have. It passes all shardings to ``_pjit_lower``."""
+    """The frame of JAX's ``_resolve_and_lower``. This function takes missing shardings from the arguments of
+    the call, and passes all shardings to ``_pjit_lower``."""
 
     module, function = PJIT, "_resolve_and_lower"
     args: Any = private(KEY)
@@ -197,8 +196,8 @@ class EagerFrame(JaxFrame):
 
 @declared
 class NumpyArrayFrame(JaxFrame):
-    """The frame of ``jnp.array``, which ``jnp.asarray`` calls, too. ``object`` is the array of the host,
-    before JAX converts it to a dtype that it supports."""
+    """The frame of ``jnp.array``, which ``jnp.asarray`` calls, too. ``object`` is what the program passed,
+    before JAX converts its dtype."""
 
     module, function = "jax._src.numpy.array_constructors", "array"
     object: Any = private("Rounded.share")
@@ -206,8 +205,8 @@ class NumpyArrayFrame(JaxFrame):
 
 @declared
 class DeviceCopyFrame(JaxFrame):
-    """The frame of JAX's ``_array_shard_arg``, which copies array arguments of a call from other devices to
-    those that the call needs. Their sharding stays the same."""
+    """The frame of JAX's ``_array_shard_arg``, which copies array arguments to the devices that the call
+    needs. The sharding of the arrays stays the same."""
 
     module, function = "jax._src.array", "_array_shard_arg"
     batch_xs: Any = private("Transferred.bytes")
@@ -235,10 +234,10 @@ class PmapFrame(JaxFrame):
     infer_params: Any = private(KEY, "Missed.function")
 
 
-# ``jaxscope doctor --probe`` and tests/jax_internals/test_renamed.py go through all of these.
+# ``jaxscope doctor --probe`` and tests/jax_internals/test_renamed.py check each of these declarations.
 FRAMES: tuple[type[JaxFrame], ...] = tuple(JaxFrame.__subclasses__())
 
 
 def call_frames() -> tuple[str, ...]:
-    """Return the names of the functions of JAX whose frames show a call of a jitted function on the stack."""
+    """Return the names of JAX's functions whose frame on the stack shows a call of a jitted function."""
     return CallFrame.function, TransformFrame.function, AheadOfTimeFrame.function

@@ -14,8 +14,8 @@ class Gauge(NamedTuple):
     """How full JAX's caches of call signatures, which have a limited size, are.
 
     Attributes:
-      misses: the number of misses in the cache ``signatures`` since it was last cleared.
-        ``jax.clear_caches()`` and ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1).
+      misses: the number of misses in the cache ``signatures`` since this cache was last cleared.
+        ``jax.clear_caches()`` and ``f.clear_cache()`` both set the number to 0 (0.10.2 and 0.12.0.1).
       full: name of a cache -> (entries, capacity); only caches that are at least 90 % full.
     """
 
@@ -41,14 +41,14 @@ def cache_gauge() -> Gauge:
 
 
 def is_eager(function: Any) -> bool:
-    """Return whether ``function`` applies one primitive outside jit, as in ``x + 1``. JAX passes such
-    functions to jit itself and marks them (``dispatch.xla_primitive_callable``)."""
+    """Return whether JAX itself made ``function`` to run one primitive outside jit, as in ``x + 1``. JAX
+    marks such functions, and passes them to jit (``dispatch.xla_primitive_callable``)."""
     return getattr(function, "_apply_primitive", False) is True
 
 
 def test_listener() -> Any:
     """Return the listener that JAX calls at events for its own tests (``jax._src.util.test_event_listener``);
-    None if there is none."""
+    None if no listener is set, or if the installed JAX does not have such a listener."""
     return known_or_none(attributes.TEST_LISTENER.get())
 
 
@@ -58,27 +58,28 @@ def set_test_listener(listener: Any) -> None:
 
 
 def has_test_slot() -> bool:
-    """Return whether the installed JAX has ``test_event_listener``, the listener for events of its own
-    tests."""
+    """Return whether the installed JAX has ``test_event_listener``, the listener for events of JAX's own
+    tests, even if none is set."""
     return known(attributes.TEST_LISTENER.get())
 
 
 def coordination_client() -> Any:
     """Return the client of JAX's coordination service, through which the processes of a job exchange data;
-    None if there is none. It may not be connected before a program for several processes was compiled."""
+    None if there is none. The client may not be connected before a program for several processes was
+    compiled."""
     return getattr(known_or_none(attributes.DISTRIBUTED.get()), "client", None)
 
 
 def is_listening(listener: Any) -> bool:
-    """Return whether ``listener`` is still registered for JAX's duration events. True if the installed JAX
-    does not show its listeners."""
+    """Return whether ``listener`` is still registered for JAX's duration events; True if that is unknown."""
     registered = attributes.DURATION_LISTENERS.get()
     return not known(registered) or listener in registered()
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     """From now on, call ``called(function)`` after each call of a jitted ``function`` on the fast path (the
-    C++ cache). This costs about 0.5 us a call. Return a function that ends this.
+    C++ cache), which costs about 0.5 us a call. Return a function that ends this. Exceptions of ``called``
+    are ignored.
 
     This uses JAX's hook ``_post_hook_state``. A hook that is installed already is called first.
 
@@ -156,7 +157,7 @@ def _checks() -> list[Any]:
 
 def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:
     """From now on, call ``everywhere`` after JAX's setting ``flag`` has changed for all threads, and ``here``
-    after it has changed for one thread, in this thread. Return a function that ends this."""
+    in a thread after ``flag`` has changed for this thread alone. Return a function that ends this."""
     before = flag._update_global_hook, flag._update_thread_local_hook
 
     def chained(first: Any, then: Callable[[], None]) -> Callable[[Any], None]:

@@ -9,13 +9,14 @@ from jaxscope.jax_internals.frames import CallFrame, call_frames
 
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 
-# The function that traces. In JAX 0.10 it is itself cached, in 0.12 the second is the body behind the cache.
+# The function that traces: in JAX 0.10 ``trace_to_jaxpr``, which is cached; in 0.12
+# ``trace_to_jaxpr_nocache``, the function inside the cache.
 TRACER_FRAMES = ("trace_to_jaxpr", "trace_to_jaxpr_nocache")
-# Functions of JAX that a program calls. The frames above them belong to the program, or to another call.
+# Functions of JAX that a program calls. Their callers on the stack belong to the program or to another call.
 ENTRANCES = ("reraise_with_filtered_traceback", "lower", "compile", "trace", "eval_shape", "__call__", "call")
 
-# Events that JAX passes to ``test_event_listener`` and that jaxscope uses. Our listener returns at once for
-# all others, because ``device_put`` and effects send events in every call.
+# Events that JAX passes to ``test_event_listener`` and that jaxscope uses. jaxscope's listener returns at
+# once for all other events, because ``device_put`` and effects send events in every call.
 EVENT_MISS = "jit_cpp_cache_miss"
 EVENT_TRACE = "trace_to_jaxpr"
 EVENT_LOWER = "lower_jaxpr_to_module"
@@ -49,7 +50,8 @@ CALLBACK_FRAMES = frozenset(name for name, via in TRANSFER_FRAMES.items() if via
 # if JAX has not kept the NumPy array of an earlier copy. ``float``, ``int``, ``bool``, ``print``, ``tolist``,
 # ``device_get`` and ``__array__`` all end here. On CPU ``np.asarray`` does not: NumPy asks for the buffer.
 COPY_METHODS = ("_to_np_array_did_copy", "_single_device_array_to_np_array_did_copy")
-ITEM = "item"  # on CPU NumPy asks for the buffer here, too, so that only replacing the method shows it
+# On CPU, ``item`` does not end there either: only a replacement of the method ``item`` itself sees the copy.
+ITEM = "item"
 
 # The modules of JAX's functions that apply a function to each leaf of a pytree
 TREE_MODULES = frozenset({"jax._src.tree", "jax._src.tree_util"})

@@ -35,7 +35,7 @@ class JitInfo(JaxObject):
 
 @declared
 class JittedFunction(JaxObject):
-    """The object that ``jax.jit`` returns. ``fun`` is the function that was passed to it."""
+    """The object that ``jax.jit`` returns. ``fun`` is the function that was passed to ``jax.jit``."""
 
     module, kind, made_in = "jax._src.pjit", "", "_cpp_pjit"
     fun: Any = private(KEY, "Missed.function")

@@ -26,9 +26,9 @@ def debug_info(jaxpr: Any) -> DebugInfo:
 
 
 def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
-    """Return (name, file, line) of the function that was traced to ``jaxpr``, from JAX's text ``"name at
-    /path/file.py:12"``. If this text cannot be read, the name is ``?``; if it is empty, ``<unknown>``. File
-    and line are None where the text has none."""
+    """Return (name, file, line) of the function that was traced to ``jaxpr``: JAX's text ``"step at
+    /path/train.py:12"`` gives ``("step", "/path/train.py", 12)``. If this text cannot be read, the name is
+    ``?``; if the text is empty, ``<unknown>``. File and line are None where the text has none."""
     found = debug_info(jaxpr).func_src_info
     if not known(found):
         return "?", None, None
@@ -75,8 +75,9 @@ def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] 
 
     ``stack`` is a dict: name of a function of JAX on the stack -> its frame.
     """
-    # The outermost frame of JAX that has them: inner ones have the arguments' own shardings instead of None.
-    # For ``f.lower`` it is that of ``Traced.lower`` (seen in JAX 0.10.2 and 0.12.0.1).
+    # The outermost frame of JAX that has the shardings is read: inner frames have the arguments' own
+    # shardings instead of None. For ``f.lower``, this is the frame of ``Traced.lower`` (seen in JAX 0.10.2
+    # and 0.12.0.1).
     impl = ImplFrame.on(stack)
     if impl is not None:
         found = {"in_shardings": impl.in_shardings, "out_shardings": impl.out_shardings}
@@ -92,8 +93,8 @@ def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] 
 
 
 def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int] | None:
-    """Return the positions, in the flat list of a call's arguments, of those that XLA drops because the
-    program does not use them; None if unknown.
+    """Return the positions of the arguments that XLA drops because the program does not use them, in the flat
+    list of a call's arguments; None if unknown.
 
     Args:
       frame: the frame of JAX that makes the executable.
@@ -109,7 +110,7 @@ def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int
 def in_shardings_by_position(
     executable: Any, frame: ExecutableFrame, constants: int | None
 ) -> list[Any] | None:
-    """Return the sharding that ``executable`` requires for each flat argument of the call. An entry is None
+    """Return a list with the sharding that ``executable`` requires for each flat argument of the call; None
     for an argument that XLA drops. Return None if the shardings are unknown, or if there is only one device.
 
     Args:
@@ -131,8 +132,8 @@ def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[An
     """Return the sharding of each argument of ``executable`` that XLA keeps, captured constants first; None
     if unknown. ``frame`` is the frame of JAX that makes ``executable``.
 
-    A sharding is the one passed to jit, or the own sharding of a committed argument, or else XLA's choice. If
-    possible, it is expressed in the axes of the user's mesh.
+    Each sharding was passed to jit, or is that of a committed argument, or is XLA's choice. If possible, the
+    shardings are expressed in the axes of the user's mesh.
     """
     avals, given = frame.global_in_avals, frame.in_shardings
     needed = (frame.device_list, avals, given, *_around(frame))
@@ -180,7 +181,7 @@ def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any
 
 def _on_one_device(sharding: Any, devices: Any) -> Any:
     """Return the sharding that the result array of a program on one device will have: a GSPMDSharding becomes
-    a SingleDeviceSharding, any other ``sharding`` is unchanged. ``devices`` has the one device."""
+    a SingleDeviceSharding, any other ``sharding`` is unchanged. ``devices`` has only this device."""
     import jax
 
     if type(sharding).__name__ != "GSPMDSharding":

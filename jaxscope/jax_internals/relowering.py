@@ -50,8 +50,8 @@ _POSITIONAL = (
 
 
 def lowered_again(frame: FrameType, platform: str) -> Retargeting:
-    """Make JAX lower a program once more, for ``platform`` (``tpu``), right after its lowering for the
-    platform of this process. Return the result. ``frame`` is the frame of JAX's ``_resolve_and_lower``.
+    """Make JAX lower a program once more, for ``platform`` (``tpu``), and return the result. ``frame`` is the
+    frame of JAX's ``_resolve_and_lower``, which has just lowered the program for this process's platform.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -94,7 +94,7 @@ def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
 
 
 def hide_frames(folder: str) -> None:
-    """Make JAX omit the files in ``folder`` from the source locations in programs, as it omits its own
+    """Make JAX omit the files in ``folder`` from the source locations in programs, as JAX omits its own
     files."""
     # Otherwise a program that is lowered in a callback of jaxscope could contain lines of jaxscope: some
     # lowering rules trace a function, and JAX then records the whole stack.
@@ -102,8 +102,8 @@ def hide_frames(folder: str) -> None:
 
 
 def retargeting(computation: Any) -> Retargeting:
-    """Return the inputs of a target's compiler (for a machine that is not present) for ``computation``, a
-    lowered program (JAX's ``MeshComputation``).
+    """Return what another platform's compiler needs to compile ``computation``, a program that JAX has
+    lowered for this platform (JAX's ``MeshComputation``).
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -144,8 +144,7 @@ def retargeting(computation: Any) -> Retargeting:
 
 
 def retargeting_of(lowered: Any) -> Retargeting:
-    """Return the inputs of a target's compiler (for a machine that is not present) for ``lowered``, a result
-    of ``f.lower``.
+    """Return what another platform's compiler needs to compile ``lowered``, a result of ``f.lower``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.

@@ -56,14 +56,14 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
                 return by_name, f
         elif below in ENTRANCES:  # the program's own code, which called JAX
             break
-        # Any other frame outside JAX is our own listener, or a function that replaces one of JAX's.
+        # Any other frame outside JAX is jaxscope's listener, or a function that replaces a function of JAX.
         below = name
     return by_name, None
 
 
 def phase_raised(frame: FrameType) -> bool:
-    """Return whether a phase (trace, lowering or compilation) has ended in an exception. ``frame`` is where
-    JAX announces the end of the phase."""
+    """Return whether a phase (trace, lowering or compilation) has ended in an exception. ``frame`` is the
+    frame in which JAX announces the end of the phase."""
     # The exception is just leaving the ``with`` statement by which JAX times the phase. Its traceback then
     # contains a frame between ``frame`` and the call of the jitted function.
     error = sys.exc_info()[1]
@@ -90,8 +90,9 @@ def on_stack(kind: type[JaxFrame], frame: FrameType) -> bool:
 
 
 def function_identity(frame: FrameType) -> int:
-    """Return the ``id()`` of the function that the call at ``frame`` runs (for ``f.lower``, of the jitted
-    function), or of its jaxpr if a transform such as grad made the call. 0 if both are unknown."""
+    """Return the ``id()`` of the function that was passed to jit, for the call with the frame ``frame``. For
+    ``f.lower``, return the ``id()`` of the jitted function; if a transform such as grad made the call, the
+    ``id()`` of the jaxpr. 0 if unknown."""
     names = CallFrame.names["fun"], AheadOfTimeFrame.names["jit_func"], TransformFrame.names["jaxpr"]
     values = read(frame, names)
     return next((id(values[name]) for name in names if name in values), 0)
@@ -107,9 +108,9 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
         ``kwargs`` cannot be read, the last three are missing.
       flat: the list of the flattened arguments.
       jaxpr: the result of the trace, once there is one.
-      module: the lowered StableHLO module, once it is being compiled.
-      around: only if grad or vmap made the call in progress: a dict of the same form for the user's call that
-        they intercepted.
+      module: the lowered StableHLO module, while XLA compiles this module.
+      around: only if grad or vmap made the call in progress: for the user's call that grad or vmap
+        intercepted, a dict with the keys ``fun``, ``jit_info``, ``args`` and ``kwargs``.
 
     Args:
       stack: name of each of JAX's functions on the stack -> its frame.
@@ -139,7 +140,7 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
 def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
     """Return a dict from the frame of a call: ``fun`` (the function that was passed to jit), ``jit_info``
     (the options of jit), ``args`` and ``kwargs``. If one of the four cannot be read, the last three are
-    missing; all are if ``fun`` cannot, or if a transform such as grad made the call.
+    missing. The dict is empty if ``fun`` cannot be read, or if a transform such as grad made the call.
 
     Values that ``frame`` does not have are read from ``tracing``, the frame in which JAX traces the function;
     None: there is none.
@@ -165,7 +166,7 @@ def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
 
 def backend(stack: Stack) -> Any:
     """Return the backend (JAX's client of a platform) for which a program is being lowered or compiled; None
-    if unknown. ``stack`` is a dict: function name -> its frame."""
+    if unknown. ``stack`` is a dict: name of a function of JAX -> its frame."""
     kinds = (LoweringFrame, CompileFrame, ExecutableFrame)
     found = [kind.on(stack) for kind in kinds]
     return known_or_none(first_known(*(f.backend for f in found if f is not None)))
@@ -195,8 +196,8 @@ def held_by_trace(frame: FrameType) -> Any:
 
 
 def context_settings() -> dict[str, str]:
-    """Return the settings of JAX that are part of the key of its trace cache, as name -> value as text. The
-    default device and the devices of the mesh of ``jax.set_mesh`` are added.
+    """Return a dict: name -> value as text, of the settings of JAX that are part of the key of its trace
+    cache. The default device and the devices of the mesh of ``jax.set_mesh`` are added.
 
     Raises:
       LookupError: the installed JAX does not have one of the private names that this needs.

@@ -46,7 +46,7 @@ class Command(NamedTuple):
     @property
     def runnable(self) -> bool:
         """Return whether Python can start the program: the script exists, or ``-m``, ``-c`` or ``-`` is
-        given. If not, Python prints an error, and no recording is needed."""
+        given. A program that cannot be started is not recorded."""
         first = self.words[0]
         if first in ("-m", "-c", "-"):
             return True
@@ -62,13 +62,14 @@ class Command(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return a name of the program for messages: ``train.py``, or ``-m package.train``."""
+        """Return the program's name for messages: ``train.py``, ``-m package.train``, ``-c`` or ``-``."""
         first = self.words[0]
         return f"-m {self.words[1]}" if first == "-m" else first
 
     def is_python_itself(self) -> bool:
         """Return whether the user put ``python`` before the script, as in ``jaxscope run python train.py``.
-        False if nothing follows ``python``, or if it is a file that is not executable."""
+        False if nothing follows ``python``, or if ``python`` is itself the script: an existing file that is
+        not executable."""
         first = self.words[0]
         named = re.fullmatch(r"python[\d.]*", Path(first).name) is not None
         return named and (not self.runnable or os.access(first, os.X_OK)) and len(self.words) > 1
@@ -108,9 +109,10 @@ def interpreter_flags() -> list[str]:
 
 
 def ignores_pythonpath() -> str | None:
-    """Return ``-I``, ``-E`` or ``-S`` if this Python was started with one of these flags, else None. They
-    prevent the recording of a program, which is started with the same flag."""
-    # With them, Python does not run the start-up file sitecustomize.py, which it finds by PYTHONPATH.
+    """Return ``-I``, ``-E`` or ``-S`` if this Python was started with one of these flags, else None. The
+    program is started with the same flag, and then it cannot be recorded."""
+    # With such a flag, Python does not run jaxscope's start-up file sitecustomize.py, which it would find by
+    # PYTHONPATH.
     if sys.flags.isolated:
         return "-I"
     if sys.flags.ignore_environment:

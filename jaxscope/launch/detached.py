@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable
 
 
 def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
-    """Run ``body`` in a forked process, which ends when ``body`` returns. Return its process id.
+    """Run ``body`` in a forked process, which ends when ``body`` returns. Return the id of the forked process
+    at once.
 
     The forked process blocks all signals that can be blocked. It closes all file descriptors except ``keep``,
     and connects closed standard streams to /dev/null. If ``body`` raises an exception, the process ends
-    without a message. Call this function only while this process has a single thread.
+    without a message. Call this function only while the calling process has a single thread.
 
     Raises:
       OSError: the process could not be created.

@@ -17,7 +17,7 @@ MODES = ("record", "live")
 
 
 def _begin() -> None:
-    """Start a recording when jax is imported, or at once if it is imported already.
+    """Start a recording when jax is imported, or at once if jax is imported already.
 
     The environment variable JAXSCOPE must be ``record`` or ``live``; with ``live``, recompiles are also
     printed while the program runs. For another value, print a message and record nothing.
@@ -62,17 +62,19 @@ def _record() -> None:
 
 
 def _end() -> None:
+    """End the recording when Python exits, after the exit handlers of the program."""
     session: Any = sys.modules.get("jaxscope.capture.session")
     if session is not None:
         session.stop("exit")
 
 
 def _follow(directory: str) -> None:
-    """Start a process that prints a line to stderr for each recompile in the recording ``directory``. It is
-    no child of this process, and ends when this process ends."""
+    """Start a process that prints a line to stderr for each recompile in the recording ``directory``. The new
+    process is no child of this process, but ends when this process ends."""
     words = [sys.executable, "-m", "jaxscope", "_follow", directory, str(os.getpid())]
     env = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "JAXSCOPE_RUN")}
-    # A shell that ends at once starts it: else a program that waits for all its children would never end.
+    # A shell that ends at once starts the process: a program that waits for all its children would otherwise
+    # never end.
     # fmt: off
     subprocess.run(
         ["/bin/sh", "-c", '"$@" &', "sh", *words],

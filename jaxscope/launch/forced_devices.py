@@ -1,8 +1,8 @@
 """Make JAX create as many CPU devices as a target machine (``--target v5e:4x4``) has devices.
 
-This is done by a flag in the environment variable XLA_FLAGS, which child processes inherit, not by JAX's
-setting ``jax_num_cpu_devices``. With the flag, the program can still set another number by the flag or by the
-setting, without an error (JAX 0.10 and 0.12).
+jaxscope sets a flag in the environment variable XLA_FLAGS, which child processes inherit, and not JAX's
+setting ``jax_num_cpu_devices``. The program can then still set another number by this flag or this setting,
+without an error (JAX 0.10 and 0.12).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ PATIENCE_S = 1.0
 
 class Witness:
     """The connection to the witness, a process of the same process group that blocks all signals. A signal to
-    the group stays pending in the witness; a signal to ``jaxscope run`` alone does not reach it."""
+    the group stays pending in the witness. A signal to ``jaxscope run`` alone does not reach the witness."""
 
     def __init__(self, link: socket.socket, pid: int) -> None:
         self._link: socket.socket | None = link
@@ -80,6 +80,7 @@ class Witness:
             os.waitpid(self.pid, 0)
 
     def _say(self, message: bytes) -> bool:
+        """Send ``message`` to the witness. Return whether this succeeded."""
         try:
             if self._link is not None:
                 self._link.sendall(message)
@@ -89,6 +90,7 @@ class Witness:
         return False
 
     def _lose(self) -> None:
+        """Close the connection. From now on, ``_say`` returns False."""
         link, self._link = self._link, None
         if link is not None:
             link.close()

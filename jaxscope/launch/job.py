@@ -28,8 +28,8 @@ class Job(NamedTuple):
     """The job of several processes to which this process belongs.
 
     Attributes:
-      id: a text that is equal in all processes of the job: ``slurm-4711.0``. Another launch or restart has
-        another id if the launcher numbers them.
+      id: a text that is equal in all processes of the job: ``slurm-4711.0``. Each launch or restart has
+        another id if the launcher numbers launches and restarts.
       rank: the number of this process in the job; None: unknown until JAX's backend is initialized.
       size: the number of processes; None: unknown.
       launcher: the program that started the processes (``SLURM``, ``torchrun``); ``name`` if no launcher was
@@ -63,12 +63,12 @@ def create_run(
 ) -> RunDir:
     """Create and return the directory into which this process records.
 
-    For a process of a job, it is inside the run directory of the job, which the first process creates. If
-    ``job`` is None, it is a run directory itself.
+    For a process of a job, the directory is inside the run directory of the job, which the first process
+    creates. If ``job`` is None, the directory is itself a run directory.
 
     Args:
       path: the run directory; None: a new directory in the directory of all runs.
-      name: the name of the recording; None: it is the last part of ``path``, or a default name.
+      name: the name of the recording; None: the last part of ``path``, or a default name.
       overwrite: whether to replace an existing recording in this directory.
       meta: further values for ``meta.json``, a file in the directory.
 
@@ -91,8 +91,8 @@ def create_run(
 
 
 def _short(id: str) -> str:
-    """Return ``id`` as a part of a file name. If it is too long or has other characters than file names may
-    have, it is cut and gets a hash, so that different ids give different names."""
+    """Return the job's ``id`` as a part of a file name. An id that is too long, or has characters that file
+    names may not have, is cut and gets a hash, so that different ids give different names."""
     clean = store.clean_name(id)
     return (
         clean
@@ -113,8 +113,8 @@ def _number(environ: Environment, *names: str) -> int | None:
 
 def _address(environ: Environment, *names: str) -> str | None:
     """Return the address of a job's coordinator: the value of the first variable in ``names`` that is set in
-    ``environ``; None if none is. ``localhost:1234`` gets the host name in front, so that it differs between
-    machines."""
+    ``environ``; None if none is set. A local address gets the host name in front, so that it differs between
+    machines: ``localhost:1234`` gives ``host7-localhost:1234``."""
     found = next((environ[name] for name in names if environ.get(name)), None)
     if found is not None and found.startswith(LOOPBACK):
         return f"{socket.gethostname()}-{found}"
@@ -199,7 +199,7 @@ def _tpu(environ: Environment) -> Job | None:
 
 def _kubernetes(environ: Environment) -> Job | None:
     """Return the job that the variables of an indexed Kubernetes Job or a JobSet describe; None if they are
-    not set. Without a variable for its name, the name is taken from the host name ``JOB-INDEX-...``."""
+    not set. If no variable has the job's name, the name is taken from the host name ``JOB-INDEX-...``."""
     index = _number(environ, "JOB_COMPLETION_INDEX")
     if index is None:
         return None
@@ -221,8 +221,8 @@ def _coordinator(environ: Environment) -> Job | None:
 
 
 def _restart(environ: Environment, *names: str) -> str | None:
-    """Return a part of the job's id for its restarts: ``restart2`` after the second one; None without a
-    restart. ``names`` are the variables in which launchers count restarts."""
+    """Return the part of a job's id that tells restarts apart: ``restart2`` after the second restart; None
+    without a restart. ``names`` are the variables in which launchers count restarts."""
     count = _number(environ, *names)
     return f"restart{count}" if count else None
 
@@ -241,6 +241,6 @@ _LAUNCHERS: tuple[Callable[[Environment], Job | None], ...] = (
 
 
 def here(name: str | None = None) -> Job | None:
-    """Return the job that this process belongs to, as ``detect`` finds it in the environment variables; None
-    if it belongs to no job. ``name`` is the user's name for the job; None: not given."""
+    """Return the job that this process belongs to, as ``detect`` finds the job in the environment variables
+    of this process; None: no job. ``name`` is the user's name for the job; None: not given."""
     return detect(os.environ, name)

@@ -1,10 +1,10 @@
 """Run a program that continues after the command that started it has ended (``jaxscope run --detach``).
 
 A separate process, the keeper, starts the program and waits for its end. The keeper has its own session, so
-that the closing of a terminal does not end it. The program's stdout and stderr are one pseudo-terminal. The
-keeper reads it until the end and copies the output to the file ``output.log``, because a program blocks if
-nobody reads its terminal, and ends if its terminal is closed. The keeper never writes to the terminal of the
-user.
+that closing the user's terminal does not end the keeper. The program's stdout and stderr are one
+pseudo-terminal. The keeper reads from this pseudo-terminal until the end and copies the output to the file
+``output.log``: a program blocks if nobody reads its terminal, and ends if its terminal is closed. The keeper
+never writes to the terminal of the user.
 """
 
 from __future__ import annotations
@@ -168,8 +168,8 @@ def _spawn_in_terminal(argv: list[str], env: dict[str, str], mask: set[int], ter
 
 
 def _listen() -> int:
-    """Make each signal of FORWARDED, and SIGCHLD, that arrives in this process write its number, one byte,
-    into a pipe. Return the file descriptor to read from."""
+    """From now on, write the number of each arriving signal as one byte into a pipe. Return the file
+    descriptor to read from. The signals are SIGCHLD and FORWARDED, the signals for the program."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
@@ -211,8 +211,8 @@ def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener
 
 
 def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
-    """Copy the output of the program to stderr until it ends, or until none has come for ``quiet`` seconds.
-    Return False if the output has ended, True if more may come later.
+    """Copy the output of the program to stderr until the output ends, or until no output has come for
+    ``quiet`` seconds. Return False if the output has ended, True if more may come later.
 
     Args:
       pty: file descriptor of this process's end of the pseudo-terminal.
@@ -229,8 +229,8 @@ def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
 
 def _write_down(data: bytes, listener: Listener) -> None:
     """Write ``data``, output of the program, to stderr, which is ``output.log``. ``listener`` records XLA's
-    warnings in it."""
-    # If the disk is full, output is lost. The program, which waits until it is read, must not block.
+    warnings in ``data``."""
+    # If the disk is full, output is lost, but the program must not block: it waits until its output is read.
     with contextlib.suppress(OSError):
         os.write(2, data)
     listener.hear(data)

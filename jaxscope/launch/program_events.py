@@ -1,6 +1,6 @@
 """Record how the user's program ended (the event ``ProgramExited``), and end this process in the same way.
 
-``jaxscope run`` uses this module when the program has ended; with ``--detach`` the keeper uses it.
+``jaxscope run``, or with ``--detach`` the keeper, uses this module when the program has ended.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Ended(NamedTuple):
         return self.exit_code == 0
 
     def leave(self) -> int:
-        """Return the exit code of the user's program. If a signal ended it, end this process by the same
-        signal; if this fails, return 128 + the number of the signal."""
+        """Return the exit code of the user's program. If a signal ended the program, end this process by the
+        same signal; if this fails, return 128 + the number of the signal."""
         if self.signal is None:
             return self.exit_code or 0
         for stream in (sys.stdout, sys.stderr):
@@ -92,7 +92,7 @@ def write_end(run: RunDir, ended: Ended) -> None:
 
 
 def _no_core_dump() -> None:
-    """Disable the core dump of this process, which would overwrite that of the user's program."""
+    """Disable the core dump of this process, which would overwrite the core dump of the user's program."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     # The limit is 1 byte, not 0: if core_pattern is a pipe (systemd-coredump, apport), Linux ignores 0, and 1
     # means "none" (do_coredump in fs/coredump.c). If it is a file, a core is larger than 1 byte and is not

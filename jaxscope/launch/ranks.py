@@ -36,11 +36,11 @@ class Rank(NamedTuple):
 def environment(environ: Mapping[str, str], rank: int, size: int, port: int, name: str) -> dict[str, str]:
     """Return the environment variables for one process of a job.
 
-    They are those of ``environ``, without JAXSCOPE_RUN and JAXSCOPE_OPTIONS (of a recording), and those that
-    name the job and the rank, which replace variables of the same name: for jaxscope (JAXSCOPE_JOB, ...), for
-    JAX (JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES, JAX_PROCESS_ID), and those that Slurm's ``srun`` sets,
-    which ``jax.distributed.initialize()`` reads. JAX_PLATFORMS=cpu, JAX_CPU_COLLECTIVES_IMPLEMENTATION=gloo
-    and PYTHONUNBUFFERED=1 are added if ``environ`` does not set these variables.
+    The variables of ``environ`` are kept, except JAXSCOPE_RUN and JAXSCOPE_OPTIONS. Variables that name the
+    job and the rank are set: for jaxscope (JAXSCOPE_JOB, ...), for JAX (JAX_COORDINATOR_ADDRESS,
+    JAX_NUM_PROCESSES, JAX_PROCESS_ID), and some of Slurm's (SLURM_PROCID, ...), which
+    ``jax.distributed.initialize()`` reads. JAX_PLATFORMS=cpu, JAX_CPU_COLLECTIVES_IMPLEMENTATION=gloo and
+    PYTHONUNBUFFERED=1 are added if ``environ`` does not set these variables.
 
     Args:
       environ: the variables of this process.
@@ -77,11 +77,10 @@ def free_port() -> int:
 def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, str]:
     """Run the command ``argv``, a ``jaxscope run ...``, in ``size`` processes (ranks) of one job, and print
     their output, each line with the number of its process. If a process fails, the others are ended. Signals
-    that end a program are forwarded to all processes; a second one kills them. ``name`` is the name of the
-    job; None: a random name.
+    that end a program (ENDS) are forwarded to all processes; a second such signal kills them.
 
-    Return (exit code, name of the job). The exit code is that of the first process that failed (128 + N if
-    signal N ended it), or 0.
+    ``name`` is the name of the job; None: a random name. Return (exit code, name of the job). The exit code
+    is that of the first process that failed (128 + N if signal N ended the process), or 0.
     """
     port, name = free_port(), name or f"local-{secrets.token_hex(4)}"
     before = {number: signal.getsignal(number) for number in ENDS}
@@ -122,8 +121,8 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
 
 
 def _send(rank: Rank, number: int) -> None:
-    """Send signal ``number`` to the program of ``rank``, through its ``jaxscope run``, which forwards
-    signals. SIGKILL cannot be forwarded and goes to the program itself."""
+    """Send signal ``number`` to the program of ``rank``: to its ``jaxscope run``, which forwards signals.
+    SIGKILL cannot be forwarded, so it is sent to the program itself."""
     with contextlib.suppress(OSError):
         if number == signal.SIGKILL:
             _kill(rank.process)
@@ -146,8 +145,9 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait(ranks: Sequence[Rank]) -> int:
-    """Copy the output of all processes of the job until they have ended. If one fails, end the others. Return
-    the exit code of the first that failed (128 + N if signal N ended it), or 0."""
+    """Copy the output of all processes of the job until they have ended. Return the exit code of the first
+    process that failed (128 + N if signal N ended the process), or 0. After a failure, the other processes
+    get SIGTERM, and SIGKILL GRACE_S seconds later."""
     open_streams: dict[int, _Lines] = {}
     for rank in ranks:
         for stream, to in ((rank.process.stdout, sys.stdout), (rank.process.stderr, sys.stderr)):
@@ -182,8 +182,8 @@ def _wait(ranks: Sequence[Rank]) -> int:
 
 
 def _report(failed: Rank, running: Sequence[Rank]) -> None:
-    """Print that the process ``failed`` of the job has failed, and that ``running``, the others, are
-    ended."""
+    """Print that the process ``failed`` of the job has failed, and that jaxscope ends ``running``, the other
+    processes."""
     code = failed.process.returncode
     how = f"exit code {code}" if code >= 0 else f"signal {-code}"
     waiting = (
@@ -227,6 +227,7 @@ class _Lines:
         self._stream.close()
 
     def _put(self, lines: Sequence[bytes]) -> None:
+        """Write ``lines`` with the rank before each line; do nothing if the output is closed."""
         if lines:
             with contextlib.suppress(OSError, ValueError):
                 self._output.write(b"".join(self._prefix + line + b"\n" for line in lines))

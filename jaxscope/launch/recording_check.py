@@ -1,7 +1,7 @@
 """Find out whether a program was recorded, and explain why if nothing was recorded.
 
-Both come from files of the run directory: the logs, and the words that jaxscope's start-up file
-(``boot/sitecustomize.py``) has written there in each Python process.
+Two kinds of files in the run directory are read: the logs, and files with words such as ``jax`` (jax was
+imported), which jaxscope's start-up file (``boot/sitecustomize.py``) writes in each Python process.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Evidence(NamedTuple):
         exception prevented the recording).
       started: whether a process began recording.
       something: whether something was recorded: a call that missed a cache, a trace, lowering or compilation.
-      died: an uncaught exception that ended a recorded process, such as the program; None: none was found. It
-        is looked for only until something recorded is found.
+      died: an uncaught exception that ended a recorded process, such as the program; None: none was found.
+        The search ends when ``something`` is found.
     """
 
     booted: bool

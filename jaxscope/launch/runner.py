@@ -1,9 +1,9 @@
 """Run the user's program in another Python process and wait for its end (``jaxscope run``).
 
-For the user, the program behaves as without jaxscope. It has the same terminal, process group and standard
-streams as this process, each signal reaches it exactly once, and Ctrl-Z stops both. This process ends in the
-same way as the program. The program records itself; this process only writes the heartbeat (a file with the
-current time) and an event about the end of the program.
+For the user, the program behaves as without jaxscope. The program has the same terminal, process group and
+standard streams as this process, each signal reaches the program exactly once, and Ctrl-Z stops both
+processes. This process ends in the same way as the program. The program records itself; this process only
+writes the heartbeat (a file with the current time) and an event about the end of the program.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Beside = Callable[[threading.Event, int], None]
 
 _HAS_SIGINFO = hasattr(signal, "sigtimedwait")  # on Linux, not on macOS
 
-# Signals that are neither blocked nor forwarded: faults of the process itself, SIGPIPE and SIGXFSZ (Python
-# ignores them), stops by the terminal because of reading or writing in the background.
+# Signals that are not forwarded: faults of this process itself, SIGPIPE and SIGXFSZ (Python ignores these
+# two), stops because a background process reads from the terminal or writes to it, and SIGCHLD.
 _OURS = [
     "KILL",
     "STOP",
@@ -68,7 +68,7 @@ def run(
     tee: bool = False,
     beside: Beside | None = None,
 ) -> Ended:
-    """Start the program ``argv`` and wait for its end. Return how it ended.
+    """Start the program ``argv``, wait for its end, and return how the program ended.
 
     Args:
       argv: the command of the program and its arguments.
@@ -120,9 +120,9 @@ def run(
 
 
 def _is_interrupted(received: set[int | None]) -> bool:
-    """Return whether a signal by which a user or a scheduler ends a program (ENDS), and which this process
-    does not ignore, is among ``received`` or pending in this process. ``received`` are the signals that this
-    process got, and the one that ended the program (None: no signal did)."""
+    """Return whether a user or a scheduler has requested the end of the program: a signal of ENDS that this
+    process does not ignore is in ``received`` or pending in this process. ``received`` are the signals that
+    this process got, and the signal that ended the program (None: no signal did)."""
     ends = {n for n in ENDS if signal.getsignal(n) is not signal.SIG_IGN}
     return bool(ends & (received | signal.sigpending()))
 
@@ -207,8 +207,8 @@ class _Watch:
                 self._forward(_next_signal(self.signals, beat_at - now))
 
     def close(self) -> None:
-        """Release the lock on the heartbeat file, which tells other processes that this process still waits.
-        Call this method after the end of the program has been recorded."""
+        """Release the lock on the heartbeat file, by which other processes see that this process still waits
+        for the program. Call this method after the end of the program has been recorded."""
         if self.heartbeat is not None:
             self.heartbeat.close()
 

@@ -69,13 +69,13 @@ class Tee:
         return cls(pid, write_end, str(run.output))
 
     def handed_over(self) -> None:
-        """Close ``write_end`` in this process once the program has inherited it, because otherwise the
-        copying process would never see the end of file."""
+        """Close ``write_end`` in this process. Call this method once the program has inherited ``write_end``:
+        otherwise the copying process would never see the end of file."""
         os.close(self.write_end)
 
     def finish(self) -> None:
-        """Wait until stderr is copied to its end, or until ``output.log`` has not grown for QUIET_S seconds,
-        because children of the program may still have stderr open."""
+        """Wait until stderr is copied to its end, or until ``output.log`` has not grown for QUIET_S seconds.
+        The second case occurs if a child of the program still has stderr open."""
         size, changed = -1, time.monotonic()
         while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
             now = time.monotonic()

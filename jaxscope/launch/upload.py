@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Popen[bytes] | None:
-    """Start a process that uploads the recording ``record`` to the address ``url`` while it is written.
+    """Start a process that uploads the recording ``record`` to the address ``url`` while the program runs.
     Return the process; None if it cannot be started. With ``overwrite``, replace a recording that the store
     has at this address."""
     words = [sys.executable, "-P", "-m", "jaxscope.launch.upload", str(record.path), url]
@@ -64,8 +64,8 @@ def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
-    """Wait until the recording ``record``, whose program has ended, is uploaded, and return the final state;
-    if this does not succeed, the state so far with an ``error``. ``process`` is the result of ``start``.
+    """Wait until the recording ``record``, whose program has ended, is uploaded. Return the final state; if
+    the upload does not succeed, the state so far with an ``error``. ``process`` is the result of ``start``.
 
     The uploading process is killed after END_S seconds, after QUIET_S seconds without progress, or at Ctrl-C.
     """
@@ -132,8 +132,8 @@ def main(directory: str, url: str, *, overwrite: bool) -> None:
 
 
 def _in_use(record: RunDir) -> bool:
-    """Return whether a process still writes into the recording ``record``: it has locked a file there, or
-    this is unknown and its heartbeat is recent."""
+    """Return whether a process still writes into the recording ``record``: the process has locked a file of
+    the recording, or if locks cannot be checked, its heartbeat is recent."""
     beat = liveness.beat_of(record.heartbeat)
     return removal.in_use(record.path) or (
         beat is not None and beat.going is None and liveness.recent(beat.at)
@@ -145,9 +145,9 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
     ``upload.json``.
 
     Args:
-      upload: knows what is uploaded already.
-      last: whether the program has ended; then a failed upload may be tried once more, and the state is
-        final.
+      upload: the connection to the store, which remembers what is uploaded already.
+      last: whether the program has ended. The state is then final, and after an error of the store, the
+        upload is tried once more.
     """
     _write(record, upload)
     error = None

@@ -1,8 +1,8 @@
 """Find XLA's warnings in a copy of the program's stderr, and write them into the recording as CompilerWarned
 events.
 
-XLA prints some warnings only to stderr. The modules ``tee`` and ``keeper`` pass the output on to the user
-before they search it, so that no error of the search affects the output.
+XLA prints some warnings only to stderr. The modules ``tee`` and ``keeper`` write the output to its
+destination before they search the output, so that no error of the search affects the output.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ WARNING_LEVEL = 2  # TF_CPP_MIN_LOG_LEVEL from which warnings are not printed
 
 
 class Listener:
-    """Finds XLA's warnings in the program's stderr, and writes an event for each into the recording ``run``.
-    It is used in the process that copies stderr. ``env`` is the program's environment."""
+    """Finds XLA's warnings in the program's stderr, and writes an event for each into the recording ``run``,
+    at most MAX_WARNINGS. The process that copies stderr uses this class. ``env`` is the program's
+    environment."""
 
     def __init__(self, run: RunDir, env: Mapping[str, str]) -> None:
         self._rest = b""
@@ -108,8 +109,8 @@ def _muted(env: Mapping[str, str]) -> str | None:
 
 
 def _stamp(fields: dict[str, bytes], now: int) -> int | None:
-    """Return the time of XLA's time stamp in a line, in nanoseconds since 1970. None if it is not within the
-    last minute before ``now``, so that the line was not printed just now.
+    """Return the time of XLA's time stamp in a line, in nanoseconds since 1970. None if this time is not in
+    the last minute before ``now``, so that XLA has not printed the line just now.
 
     Args:
       fields: the parts of the stamp (month, day, hour, ...) by the names of the groups in ``_ABSL`` or
@@ -130,8 +131,8 @@ def _stamp(fields: dict[str, bytes], now: int) -> int | None:
 
 
 def _process_of(tid: bytes | None) -> int | None:
-    """Return the id of the process of the thread ``tid``. None if the thread has ended, if ``tid`` is None,
-    or if the system is not Linux."""
+    """Return the id of the process that the thread ``tid`` belongs to. None if the thread has ended, if
+    ``tid`` is None, or if the system is not Linux."""
     if tid is None:
         return None
     try:

@@ -1,6 +1,6 @@
 """The process in which the compiler of a target runs. A target is an accelerator that need not exist here.
 
-The process reads the names of job files from stdin, one in each line. A job is one program to compile for one
+The process reads the paths of job files from stdin, one in each line. A job is one program to compile for one
 target; its result is written to a file in the run directory. The compiler is large (libtpu: 640 MB), prints
 to stderr, takes locks and may abort, so it must not run in a process that does other work.
 """
@@ -29,8 +29,8 @@ NO_MEMORY = "RESOURCE_EXHAUSTED"
 
 
 def main(directory: str) -> None:
-    """Compile jobs of the run in ``directory`` until stdin ends. A job is one program to compile for one
-    target (an accelerator that need not exist here). Each line of stdin is the name of a job file."""
+    """Compile jobs (one program for one target each) of the run in ``directory`` until stdin ends. Each line
+    of stdin is the path of a job file."""
     run = RunDir(directory)
     queue = Queue(run)
     if gpus.plugin() is not None:
@@ -45,12 +45,12 @@ def main(directory: str) -> None:
 
 def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:
     """Compile one program for one target (an accelerator that need not exist here) and return the result. The
-    compiled HLO is written to the directory of ``run``. If the compiler raises an exception, the result has
-    its message.
+    compiled HLO is written to the directory of ``run``. If the compiler raises an exception or is not
+    installed, the result says so; nothing is raised.
 
     Args:
       queue: the compile jobs of the run, from which the job and its program are read.
-      path: the file that describes the job: the program, the target and compile options.
+      path: the file that describes the job: the target and compile options.
       topologies: {name of a target: its devices}. The target of the job is added, so that later jobs can use
         the same devices.
     """
@@ -115,13 +115,13 @@ class NotInstalled(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Return one line of text that also has the command."""
+        """Return one line of text: which compiler is missing, and the command that installs it."""
         return f"{self.what}: {self.command}"
 
 
 def missing(platform: str) -> NotInstalled | None:
-    """Return what to install to compile for ``platform``. None if the compiler is installed. Any platform
-    other than ``tpu`` means CUDA GPUs."""
+    """Return the missing compiler for ``platform``, with the command that installs it. None if the compiler
+    is installed. Any platform other than ``tpu`` means CUDA GPUs."""
     if platform == "tpu":
         if os.environ.get("TPU_LIBRARY_PATH") or importlib.util.find_spec("libtpu") is not None:
             return None
@@ -145,8 +145,8 @@ def install(extra: str) -> str:
 
 
 def compiler(platform: str) -> str | None:
-    """Return the name and version of the package that has the compiler for ``platform`` (``libtpu 0.0.42``);
-    None if it is not installed. Any platform other than ``tpu`` means CUDA GPUs."""
+    """Return the name and version of the installed package with the compiler for ``platform``
+    (``libtpu 0.0.42``); None: not installed. Any platform other than ``tpu`` means CUDA GPUs."""
     name = "libtpu" if platform == "tpu" else (gpus.plugin() or "").replace("_", "-")
     try:
         return f"{name} {importlib.metadata.version(name)}" if name else None
@@ -156,7 +156,7 @@ def compiler(platform: str) -> str | None:
 
 def devices_of(target: Target) -> list[Any]:
     """Return JAX device objects for all devices of ``target``, in the compiler's order. Programs can be
-    compiled for them although the machine does not exist here.
+    compiled for these devices although the machine does not exist here.
 
     Raises:
       Exception: the compiler does not support this grid of chips.
@@ -230,7 +230,7 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """Wait until the process ``parent``, which started this one, has ended. Then end this process, because
+    """Wait until ``parent``, the process that started this process, has ended. Then end this process, because
     nobody needs the result of its compilation."""
     while os.getppid() == parent:
         time.sleep(1.0)

@@ -83,8 +83,8 @@ gpu_device_info {{
 
 
 def plugin() -> str | None:
-    """Return the name of JAX's CUDA plugin: ``jax_cuda12_plugin``. None if programs cannot be compiled for
-    GPUs, because the plugin or the nvcc wheel is not installed."""
+    """Return the module name of JAX's CUDA plugin: ``jax_cuda12_plugin``. None if the plugin or the nvcc
+    wheel is not installed, so that no program can be compiled for GPUs."""
     found = next((name for name in PLUGINS if importlib.util.find_spec(name) is not None), None)
     return found if found is not None and tools() is not None else None
 

@@ -1,5 +1,5 @@
-"""Run the compiler of a target (an accelerator that need not exist here) in a process of its own, which gets
-one compile job after the other.
+"""Run the compiler of a target (an accelerator that need not exist here) in a separate process, which
+compiles one program after the other.
 
 If a compilation ends the process, only this job fails, and the next job gets a new process. What the process
 writes to stderr is kept for the error message of the failed job.
@@ -36,7 +36,7 @@ class Compiler:
 
     Args:
       command: the command that starts the process; None: ``jaxscope.targets.client`` in this Python. The
-        names of the job files are written to its stdin, one in each line.
+        paths of the job files are written to its stdin, one in each line.
       limit: seconds that a job may take. After that the process is killed.
     """
 
@@ -52,18 +52,19 @@ class Compiler:
         return self._queue.path / "compiler.log"
 
     def compile(self, job: Job, path: Path) -> Result:
-        """Compile the program of ``job`` for its target (a machine that need not exist here), and return the
-        result. If the compilation fails, the result has the error. ``path`` is the file that describes the
-        job.
+        """Compile the program of ``job`` for its target and return the result. If the compilation fails, the
+        result has the error. ``path`` is the job's file.
 
-        If the compiler's process ends during the job and was started for an earlier one, the job is tried
-        once more in a new process.
+        If a process that has served an earlier job ends during this job, the job is tried once more in a new
+        process.
         """
         used = self._process is not None
         found = self._attempt(job, path)
         return self._attempt(job, path) if used and found.outcome == CRASHED else found
 
     def _attempt(self, job: Job, path: Path) -> Result:
+        """Give ``job`` to the compiler's process, and wait for the result, the end of the process or the time
+        limit. In the last two cases, the result has the outcome ``crashed`` or ``late``."""
         started = time.monotonic()
         try:
             process = self._running()
@@ -105,12 +106,14 @@ class Compiler:
                 process.stdin.close()
 
     def _running(self) -> subprocess.Popen[bytes]:
+        """Return the compiler's process. If none runs, start a process."""
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = self._start()
         return self._process
 
     def _start(self) -> subprocess.Popen[bytes]:
+        """Start a compiler's process, which writes its output to an empty ``compiler.log``, and return it."""
         self._queue.make()
         files.write(self._log, b"", within=self._run.path)
         log = files.append(self._log, within=self._run.path)
@@ -128,6 +131,8 @@ class Compiler:
             os.close(log)
 
     def _last_words(self) -> str:
+        """Return the end of an error message: the fatal error in ``compiler.log``, or else the last output
+        there. Empty if there is no output."""
         try:
             with files.open_regular(self._log, within=self._run.path) as f:
                 f.seek(max(0, os.fstat(f.fileno()).st_size - LOG_TAIL))
@@ -141,10 +146,10 @@ class Compiler:
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables for the compiler's process: ``variables``, those of the user's
-    program, with changes such as these: jaxscope's own variables are removed, JAX is limited to the CPU, and
-    libtpu asks no metadata server. Unless ``variables`` say otherwise, libtpu writes no log files, and only
-    fatal errors to stderr."""
+    """Return the environment variables for the compiler's process: ``variables`` of the user's program with
+    some changes. JAX is limited to the CPU, without settings for its number of devices. Variables that make a
+    process record itself are removed. PYTHONPATH leads to this jaxscope. libtpu asks no metadata server, and
+    if ``variables`` do not say otherwise, writes no log files, and only fatal errors to stderr."""
     env = {k: v for k, v in variables.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
     env["XLA_FLAGS"] = " ".join(flags)
@@ -163,7 +168,7 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _how(code: int) -> str:
-    """Return how the compiler's process ended, from its exit ``code`` (negative: a signal): -6 -> ``the
+    """Return how the compiler's process ended, from its exit ``code`` (negative: a signal): -6 gives ``the
     compiler's process died of SIGABRT``."""
     if code >= 0:
         return f"the compiler's process ended with exit code {code}"

@@ -36,8 +36,8 @@ DEAD_S = 15.0  # seconds without a heartbeat (written every second), after which
 
 
 class Worker:
-    """Compiles the queued jobs of one run. A job is one program to compile for one target, an accelerator
-    that need not exist here.
+    """Compiles the queued jobs of the run ``run``, and writes the results to its log. A job is one program to
+    compile for one target, an accelerator that need not exist here.
 
     Args:
       command: the command that starts the compiler's process; None: ``jaxscope.targets.client`` in this
@@ -95,6 +95,9 @@ class Worker:
             thread.join()
 
     def _one(self, path: Path) -> None:
+        """Compile the job in the file ``path``, and write the result to the log. First wait for other workers
+        of the run, and for compilers of other runs (``place``). A job that was tried TRIES times counts as
+        crashed."""
         try:
             job = self._queue.job(path)
         except OSError:
@@ -117,6 +120,7 @@ class Worker:
             self._queue.done(job.id, keep=result.outcome in (CRASHED, LATE))
 
     def _say(self, event: TargetCompiling | TargetCompiled) -> None:
+        """Write ``event`` to the log. The first event opens the log."""
         if self._writer is None:
             self._writer = Writer(self._run, first=lambda forked: event)
             self._writer.open()  # this writes ``event``
@@ -124,8 +128,8 @@ class Worker:
             self._writer.emit(event)
 
     def _abandoned(self) -> bool:
-        """Return whether no more jobs can come although nobody closed the queue: ``jaxscope run`` has ended,
-        or the run directory was deleted. Without ``jaxscope run``, only the latter counts."""
+        """Return whether no more jobs can come although nobody closed the queue: the run directory was
+        deleted, or ``jaxscope run``, if it recorded the program, has ended."""
         if not self._run.path.is_dir():
             return True
         beat = beat_of(self._run.heartbeat)
@@ -135,6 +139,7 @@ class Worker:
 
 
 def _event(job: Job, result: Result) -> TargetCompiled:
+    """Return the event with the ``result`` of compiling ``job``."""
     fields = msgspec.structs.asdict(result)
     del fields["id"]  # the event has that of the job
     return TargetCompiled(program=job.id, target=job.target.name, **fields)
@@ -153,11 +158,11 @@ def places() -> int:
 @contextlib.contextmanager
 def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
     """Wait until fewer than ``places()`` compilers of this user run on this machine, for this or other runs.
-    Then count as one of them while the ``with`` statement runs.
+    Then occupy one of the ``places()`` while the ``with`` statement runs.
 
     Args:
-      waits: is called with the ids of the compiling processes when the wait begins and when they change, and
-        with [] when the wait is over.
+      waits: is called with the ids of the compiling processes when the wait begins and when these ids change,
+        and with [] when the wait is over.
       limit: seconds after which the wait ends in any case.
     """
     end, reported, fd = time.monotonic() + limit, list[int](), -1
@@ -227,8 +232,8 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a worker process that compiles the queued jobs of ``run``, and return the process. It is in a new
-    session, so that it continues when the process that started it has ended.
+    """Start a worker process that compiles the queued jobs of ``run``, and return the process. The worker is
+    in a new session, so that it continues when this process has ended.
 
     ``environ`` are the environment variables of the recorded program; None: those of this process. XLA_FLAGS
     and LIBTPU_INIT_ARGS in it apply to the compiler, too.
@@ -250,8 +255,8 @@ def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.P
 
 
 def main(directory: str) -> None:
-    """Compile the jobs of the run in ``directory``, as ``Worker.drain`` does. Neither Ctrl-C nor the end of
-    the terminal ends this process."""
+    """Compile the jobs of the run in ``directory``, as ``Worker.drain`` does. This process ignores SIGINT
+    (Ctrl-C) and SIGHUP (the terminal is closed)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     Worker(RunDir(directory)).drain()

@@ -47,8 +47,8 @@ class Baselines:
 
     def check(self, run: Run, test: str, name: str | None = None) -> None:
         """Compare what the test with the pytest id ``test`` compiled with its baseline file, or write this
-        file, depending on the option ``update``. ``run`` has only what the test compiled. ``name`` names the
-        block in the test that is compared; None: the test has only one such block.
+        file, depending on ``update``. ``run`` has only what the block ``name`` of the test compiled; None:
+        the test has only one such block.
 
         Raises:
           NotAsPinned: the run differs from the baseline.
@@ -95,9 +95,9 @@ class Baselines:
 
 
 def _stem(text: str) -> str:
-    """Return a readable file name, without extension, for ``text``, the id of a test:
-    ``test_train.py::test_step`` -> ``test_train.py.test_step``. If more had to be changed than ``::`` and
-    ``/``, the name ends with a hash of the id."""
+    """Return a file name, without extension, for ``text``, the id of a test or the name of a block:
+    ``test_train.py::test_step`` gives ``test_train.py.test_step``. If more than ``::`` and ``/`` has to be
+    changed, the name ends with a hash of ``text``."""
     from jaxscope.log.store import clean_name
 
     plain = text.replace("::", ".").replace("/", ".")

@@ -27,8 +27,8 @@ class Ended(NamedTuple):
       job: what the processes recorded; ``job.groups()`` returns groups of processes that compiled the same
         programs. None: nothing was recorded.
       findings: findings about differences between the processes.
-      returncode: the exit code of the first process that failed (128 + N if signal N ended it), or 0; None:
-        the program did not end in time.
+      returncode: the exit code of the first process that failed (128 + N if signal N ended the process), or
+        0; None: the program did not end in time.
       output: the output of all processes; each line begins with the number of the process.
     """
 
@@ -58,8 +58,8 @@ class Ended(NamedTuple):
 
 
 def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S) -> Ended:
-    """Run ``program``, a script with its arguments, in ``size`` processes, record it in ``folder``, and
-    return the result with a comparison of what the processes compiled. The processes use the CPU, unless
+    """Run ``program``, a script with its arguments, in ``size`` processes, and record them in ``folder/run``.
+    Return the result with a comparison of what the processes compiled. The processes use the CPU, unless
     JAX_PLATFORMS is set. The program is ended after ``timeout`` seconds."""
     where = folder / "run"
     argv = [

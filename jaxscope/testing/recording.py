@@ -32,7 +32,8 @@ class SuiteRecording:
     tests begin, that recording is used.
 
     Args:
-      folder: the directory in which the recording is kept; None: the recording is removed at the end.
+      folder: the directory in which the run directory ``name`` is created; None: a temporary directory, which
+        is removed at the end.
       texts: whether to keep the StableHLO and HLO of programs.
       baselines: the baseline files of the suite (saved figures of what each test compiles).
     """
@@ -45,8 +46,8 @@ class SuiteRecording:
         self._recording: Recording | None = None
 
     def start(self) -> None:
-        """Begin to record, unless the process is already being recorded. jax is imported. The method is
-        called before each test, because a test may have ended the recording."""
+        """Begin a recording, unless the process is already being recorded. This imports jax. Call this method
+        before each test, because a test may have ended the recording."""
         from jaxscope.capture import session
 
         if session.current() is None:
@@ -55,6 +56,7 @@ class SuiteRecording:
             self._recording.start()
 
     def stop(self) -> None:
+        """End the recording that ``start`` began, and remove a temporary directory."""
         if self._recording is not None:
             self._recording.stop()
         if self._temporary is not None:
@@ -68,7 +70,8 @@ class TestRecording:
     The functions of the package ``jaxscope`` (``step``, ``watch``, ...) are also attributes of this object.
 
     Attributes:
-      failure: why an earlier attempt of the test failed (``--reruns``); None: no earlier attempt failed.
+      failure: why the marks let an earlier attempt of the test (``--reruns``) fail, as text; None: they did
+        not.
       entered: whether the body of the test has begun.
       raised: whether the body of the test ended with an exception.
 
@@ -121,9 +124,9 @@ class TestRecording:
         self.entered = self.raised = False
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
-        """Return (the whole recording so far, {id of a compilation of this test: its training step}). Steps
-        are counted from the start of the test; a step is None if steps are not counted. With ``tries``, the
-        compilations of earlier attempts of this test (``--reruns``) are included.
+        """Return (the whole recording so far, {id of a call of this test: its training step}), as
+        ``recorded_part.read`` does. The first step is the first of the test. With ``tries``, the calls of
+        earlier attempts of this test (``--reruns``) are included.
 
         Raises:
           UsageError: the test is not recorded.
@@ -140,7 +143,7 @@ class TestRecording:
         return run, part
 
     def unreliable(self) -> str | None:
-        """Return why the recording of this test may lack something; None if it is complete."""
+        """Return why the recording of this test may lack compilations, as text; None if it is complete."""
         if self._session is None:
             return "the test is not recorded"
         if self._ended:
@@ -153,8 +156,8 @@ class TestRecording:
 
     @property
     def path(self) -> Path:
-        """Return the run directory. It is removed at the end of the pytest session, unless ``--jaxscope-dir``
-        is given, or the process was already being recorded before the tests."""
+        """Return the run directory, which is removed at the end of the pytest session, unless
+        ``--jaxscope-dir`` is given or the process was already being recorded before the tests."""
         self.recorded()
         assert self._session is not None
         return self._session.run.path
@@ -172,8 +175,8 @@ class TestRecording:
         return self.read().causes(compilation)
 
     def pinned(self, name: str | None = None) -> Pinned:
-        """Return a context manager: what is compiled in its ``with`` block is compared with the test's
-        baseline (saved figures of an earlier run), or with ``--jaxscope-update`` written to it. Nothing is
+        """Return a context manager that compares what its ``with`` block compiles with the test's baseline
+        (saved figures of an earlier run), or with ``--jaxscope-update`` writes the baseline. Nothing is
         compared if the block raises an exception. If the test has several such blocks, each needs a ``name``
         of its own. JAX's caches are cleared when the block begins.
 
@@ -198,9 +201,8 @@ class TestRecording:
 
 
 class Pinned:
-    """A context manager: what is compiled in its ``with`` block is compared with a baseline (saved figures of
-    an earlier run), unless the block raises an exception. ``name`` is the name of the block in the test;
-    None: the test has only one such block."""
+    """The context manager that ``TestRecording.pinned`` returns. ``test`` is the pytest id of the test, and
+    ``name`` the name of the block in the test; None: the test has only one such block."""
 
     def __init__(self, session: Session, baselines: Baselines, test: str, name: str | None) -> None:
         self._session = session

@@ -5,8 +5,8 @@ import sys
 
 
 class WhenJaxIsImported:
-    """An entry of sys.meta_path that calls a function when jax has been imported. Before the call it removes
-    itself; a search for jax alone does not remove it.
+    """An entry of sys.meta_path that calls the function ``record`` once, when jax has been imported. Before
+    this call, the entry removes itself from sys.meta_path.
 
     Args:
       record: called without arguments after jax has been imported.
@@ -17,6 +17,8 @@ class WhenJaxIsImported:
         self.searching = set()
 
     def find_spec(self, name, path=None, target=None):
+        """Return the spec of jax that the other finders find, with a loader that calls ``record`` after the
+        import. None for any other module, or if jax is not found."""
         if name != "jax":
             return None
         from _thread import get_ident  # built in, and loaded in every Python
@@ -41,6 +43,7 @@ class WhenJaxIsImported:
         return spec
 
     def _real_spec(self, name, path, target):
+        """Return the spec from the first finder after this entry that finds the module; None if none does."""
         finders = list(sys.meta_path)
         behind_us = finders[finders.index(self) + 1 :] if self in finders else finders
         for finder in behind_us:  # the finders before this one have not found jax
@@ -52,6 +55,9 @@ class WhenJaxIsImported:
 
 
 def _exec_module(hook, loader):
+    """Return a replacement for ``loader.exec_module``. It imports jax as ``loader`` does, removes itself from
+    ``loader`` and ``hook`` from sys.meta_path, and calls ``hook.record()``."""
+
     def exec_module(module):
         if module.__name__ != "jax":  # zipimport shares one loader between modules
             return type(loader).exec_module(loader, module)

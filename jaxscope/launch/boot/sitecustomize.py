@@ -50,8 +50,8 @@ def _record():
 
 
 def _end():
-    """End the recording when Python exits. This atexit handler was registered before those of the program, so
-    that it runs after them."""
+    """End the recording when Python exits. This atexit handler was registered before the handlers of the
+    program, and so runs after these."""
     stop = getattr(sys.modules.get("jaxscope.capture.session"), "stop", None)
     try:
         if stop is not None:
@@ -62,7 +62,7 @@ def _end():
 
 def _atexit(verb, function):
     """Call ``atexit.register(function)`` or ``atexit.unregister(function)``: ``verb`` is the name of the
-    method. Leave the module atexit in sys.modules only if it was there before."""
+    method. Then remove the module atexit from sys.modules, unless it was there before."""
     known = "atexit" in sys.modules
     import atexit  # built in, and the handlers belong to the interpreter, not to the module
 
