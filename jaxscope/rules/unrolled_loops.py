@@ -248,7 +248,7 @@ def _simulates(texts: Texts) -> bool:
     drawn = read.repeated_draws if read is not None else None
     if read is None or drawn is None or FEW_RESULTS * len(read.results) > drawn.draws:
         return False
-    return any(r.carried and 2 * r.times > drawn.draws for r in read.repeated)
+    return any(r.carried and 2 * r.times * drawn.different > drawn.draws for r in read.repeated)
 
 
 def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | None) -> Fix:

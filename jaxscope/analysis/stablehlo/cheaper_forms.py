@@ -95,8 +95,8 @@ class CheaperForm(msgspec.Struct, frozen=True):
       operations: number of arithmetic operations that the cheaper form replaces, in one execution. Slow
         operations count as the number of ordinary operations that take about as long.
       cheaper: arithmetic operations of one execution of the cheaper form.
-      share: the share of ``operations`` in all of the program's operations, from 0 to 1. If the user's code
-        has loops, the share in the operations in loops; then None if the operation is in no loop.
+      share: the share of all such operations of the line in the program's operations, from 0 to 1. If the
+        user's code has loops, the share in the operations in loops; then None if they are in no loop.
       in_loop: whether the operation is in a loop of the program.
       source: the line of the user's code; None if it is unknown.
       exponent: the exponent of a ``costly-power``; None for other kinds.
@@ -139,8 +139,12 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
                 exponent = powers.exponent(search.flow, index)
                 form = msgspec.structs.replace(form, exponent=exponent)
             known = largest.get((form.source, kind))
-            if known is None or known.operations < operations:
-                largest[form.source, kind] = form
+            if known is not None:  # for example in a loop that was unrolled: the shares of all copies count
+                parts = [s for s in (known.share, share) if s is not None]
+                both = min(1.0, sum(parts)) if parts else None
+                larger = form if known.operations < operations else known
+                form = msgspec.structs.replace(larger, share=both)
+            largest[form.source, kind] = form
     return sorted(largest.values(), key=lambda f: -f.operations)
 
 
