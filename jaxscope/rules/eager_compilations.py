@@ -188,6 +188,29 @@ def _only_computes(run: Run, part: _Part, compiled: Sequence[Compilation]) -> bo
     return all(line_names.computes_only(sources.of(run)(file), name) for file, name in named)
 
 
+def _outermost(run: Run, part: _Part, compiled: Sequence[Compilation]) -> str:
+    """Return the outermost function in the file of ``part`` (file, function) whose calls led to all of
+    ``compiled``, through calls of ``part``, and that jit can probably trace as a whole. A function that calls
+    the next one in a loop is not returned, and neither is one that takes objects, or a lambda. Return the
+    function of ``part`` if there is none."""
+    file, outer = part
+    text = sources.of(run)(file)
+    chains = []
+    for c in compiled:
+        names = [(at.file, at.function) for at in c.lines]
+        chains.append(c.lines[names.index(part) + 1 :])
+    for callers in zip(*chains, strict=False):
+        at = callers[0]
+        if any((other.file, other.function) != (file, at.function) for other in callers):
+            break
+        if at.function.endswith(">") or any(loop_around(text, other.line) is not None for other in callers):
+            break
+        if not line_names.computes_only(text, at.function) or line_names.takes_objects(text, at.function):
+            break
+        outer = at.function
+    return outer
+
+
 def _of_function(run: Run, file: str, function: str, applied: Sequence[_Applied], *, grows: bool) -> Finding:
     """Return the finding about ``applied``: pairs of a compilation outside jit and the line of ``function``
     (in ``file``) that caused it. ``grows`` is whether many of them are recompiles because sizes change."""
@@ -199,7 +222,9 @@ def _of_function(run: Run, file: str, function: str, applied: Sequence[_Applied]
         function=function.replace(".<locals>", ""),
     )
     whole = not grows and _only_computes(run, (file, function), [c for c, _ in applied])
-    fix = loop_functions.as_a_whole(run, file, function) if whole else None
+    outer = _outermost(run, (file, function), [c for c, _ in applied]) if whole else function
+    calls = function if outer != function else None
+    fix = loop_functions.as_a_whole(run, file, outer, calls) if whole else None
     if fix is None:
         fix = Fix(message("fix-jit-parts", pad=message("and-pad-inside") if grows else None), "jit")
     fix = jit_obstacles.with_obstacles(run, fix, {(file, function)}, {(file, function)})
@@ -664,7 +689,7 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
     else:
         name = function.replace(".<locals>", "")
         statics = None if equinox else message("python-values-static")  # filter_jit has no such option
-        words = message("fix-jit-step-function", function=name, how=how, statics=statics)
+        words = message("fix-jit-step-function", function=name, how=how, calls=None, statics=statics)
         if written := line_names.attributes_set(text, function):
             words = message("fix-jit-part-of-method", function=name, how=how, names=Names(written, LINES))
         fix = Fix(words, "jit", {"function": name})

@@ -135,7 +135,7 @@ def _is_line_of(loop: Loop, f: Frame) -> bool:
     return inside and (f.function == loop.line.function or f.function.endswith(">"))
 
 
-def as_a_whole(run: Run, file: str, function: str) -> Fix | None:
+def as_a_whole(run: Run, file: str, function: str, calls: str | None = None) -> Fix | None:
     """Return the advice to jit ``function`` of ``file`` as a whole, or its computation if it is a method that
     assigns to attributes. None if it is another method or a lambda."""
     name = function.replace(".<locals>", "")
@@ -146,7 +146,8 @@ def as_a_whole(run: Run, file: str, function: str) -> Fix | None:
     if "." in name or name.endswith("<lambda>"):
         return None
     statics = message("python-values-static")
-    words = message("fix-jit-step-function", function=name, how="jit", statics=statics)
+    called = message("which-calls", function=calls.replace(".<locals>", "")) if calls is not None else None
+    words = message("fix-jit-step-function", function=name, how="jit", calls=called, statics=statics)
     return Fix(words, "jit", {"function": name})
 
 

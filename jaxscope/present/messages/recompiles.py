@@ -602,8 +602,8 @@ TEMPLATES = {
         " returns the new values, which the loop then assigns"
     ),
     "fix-jit-step-function": (
-        "apply {how} to {function} as a whole: JAX then compiles it as one program. Pass each value that"
-        " {function} reads from outside and that changes as an argument{statics}"
+        "apply {how} to {function}{calls} as a whole: JAX then compiles it as one program. Pass each value"
+        " that {function} reads from outside and that changes as an argument{statics}"
     ),
     "fix-jit-part-of-method": (
         "move the computation of {function} into a new function, and apply {how} to it: JAX then compiles it"
@@ -612,6 +612,7 @@ TEMPLATES = {
         " returns to the attributes. Methods that the new function calls must take the values of {names} as"
         " arguments, too"
     ),
+    "which-calls": ", which calls {function},",
     "python-values-static": (
         ". Name arguments that are Python bools, strings, sizes, functions or models in static_argnames"
     ),
