@@ -27,9 +27,9 @@ def forms(g: Group) -> str:
 
 def placement(g: Group) -> list[Span]:
     """Return how the arrays in the group ``g`` are placed on the devices: ``P('data', None) on
-    data=4,model=2, 2 copies, 12.0 KiB of padding``. An unknown sharding is ``?``. The memory kind, the
-    copies, the padding (on all devices together), memory shared with other arrays and the layout are named
-    only if they are unusual."""
+    data=4,model=2, 2 copies, 12.0 KiB of padding``. An unknown sharding is ``?``. Only unusual facts follow
+    the sharding: memory kind, copies, padding on all devices together, memory shared with other arrays,
+    layout."""
     parts: list[list[Span]] = [["?" if g.sharding is None else brief(g.sharding.text, 120)]]
     if g.memory_kind not in (None, "device", "unpinned_host"):
         parts.append([brief(g.memory_kind, 40)])

@@ -110,8 +110,7 @@ def values(c: Cause) -> tuple[str | None, str | None]:
 
 
 def _value(c: Cause, value: Value | None) -> str | None:
-    """Return ``value``, the earlier or the later value of the cause ``c``, as text: ``f32[4]``; None for
-    None."""
+    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``; None for None."""
     match value:
         case None:
             return None
@@ -145,9 +144,8 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 
 def _array(c: Cause, value: ArrayType) -> str:
-    """Return ``value``, the earlier or the later value of the cause ``c``, as text: ``f32[4]``. The weak type
-    follows if it changed (``f32[] weak``), and the Python type if it differs as well (``f32[4] (numpy
-    array)``)."""
+    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``. The weak type follows
+    if it changed (``f32[] weak``), and the Python type if it differs as well (``f32[4] (numpy array)``)."""
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -167,9 +165,8 @@ def _container(kind: str) -> str:
 
 
 def _statics(c: Cause, a: StaticValue, b: StaticValue) -> tuple[str, str]:
-    """Return the static values ``a`` (earlier) and ``b`` (later) of the cause ``c`` as short texts. The class
-    is added if it differs: ``("2 (int)", "2.0 (float)")``. The number of the object is added if the cause is
-    a new object."""
+    """Return the static values ``a`` (earlier) and ``b`` (later) as short texts. Different classes are named:
+    ``("2 (int)", "2.0 (float)")``. New objects get their numbers."""
     detail = c.detail
     if isinstance(detail, StaticDetail) and detail.why == SAME_TEXT:
         return a.repr, b.repr
@@ -289,8 +286,8 @@ def _memory_kind(c: Cause) -> str:
 
 
 def _committed(c: Cause) -> str:
-    """Return the clause for an array that is now (not) committed: ``x is now committed to device 0 (it was
-    uncommitted)``."""
+    """Return the clause for an array that is committed now, or no longer: ``x is now committed to device 0
+    (it was uncommitted)``."""
     a, b = c.before, c.after
     assert isinstance(a, Commitment) and isinstance(b, Commitment)
     are = "are" if c.count > 1 else "is"
@@ -317,8 +314,8 @@ def _sharding(c: Cause) -> str:
 
 
 def _mesh(c: Cause) -> str:
-    """Return the clause for a changed mesh: ``the mesh around the call changed from a=2 to a=4``. If the mesh
-    of an argument changed, the clause is that of ``_sharding``."""
+    """Return the clause for a changed mesh: ``the mesh around the call changed from a=2 to a=4``. For the
+    mesh of an argument: ``_sharding(c)``."""
     if not isinstance(c.detail, MeshSetting):
         return _sharding(c)
     what = "the device list of the mesh" if c.detail.devices else "the mesh"
@@ -334,15 +331,13 @@ def _device(c: Cause) -> str:
 
 
 def _argument_kind(c: Cause) -> str:
-    """Return the clause for a changed Python type: ``x changed from a numpy array to a jax.Array, which by
-    itself compiles nothing``."""
+    """Return the clause for a changed Python type, from ``a numpy array`` to ``a jax.Array`` for example."""
     before, after = (article(text or "?") for text in values(c))
     return f"{subject(c)} changed from {before} to {after}, which by itself compiles nothing"
 
 
 def _tree(c: Cause) -> str:
-    """Return the clause for a changed container structure: ``x['mask'] (f32[4]) was added``, ``the order of
-    the keys of batch changed from 'x', 'y' to 'y', 'x'``."""
+    """Return the clause for a changed container structure: ``x['mask'] (f32[4]) was added``."""
     a, b = c.before, c.after
     if isinstance(a, TreeText):
         what = f"the order of the keys of {c.path}" if a.order else "the container structure of the arguments"
@@ -378,8 +373,8 @@ def _static(c: Cause) -> str:
 
 
 def _static_identity(c: Cause) -> str:
-    """Return the clause for a static value that is a new object which looks like the earlier one. The clause
-    says why JAX treats the object as different."""
+    """Return the clause for a static value that is a new object but looks like the earlier one, and the
+    reason why JAX compares it as different."""
     detail, b = c.detail, c.after
     assert isinstance(detail, StaticDetail) and isinstance(b, StaticValue)
     if c.count > 1:
@@ -413,8 +408,8 @@ def _call_form(c: Cause) -> str:
 
 
 def _new_function(c: Cause) -> str:
-    """Return the clause for a new function object, with the line that created it, if known: ``the jitted
-    function is a new object, because a lambda was created again at train.py:12``."""
+    """Return the clause for a new function object: ``the jitted function is a new object, because a lambda
+    was created again at train.py:12``."""
     made = c.detail
     if not isinstance(made, NewFunction):
         return "the jitted function is a new object"
@@ -456,8 +451,8 @@ def _config(c: Cause) -> str:
 
 
 def _transform(c: Cause) -> str:
-    """Return the clause for a program that a transform such as ``jax.grad`` compiles, or for a function that
-    was called in another way before."""
+    """Return the clause for a program that a transform (``jax.grad``) compiles, or for another kind of call
+    than before."""
     before, after = values(c)
     if before is None:
         return "grad, vmap or another transform compiles its own program of this function"
@@ -508,8 +503,8 @@ _EFFECTS = {
 
 
 def _effects(c: Cause) -> str:
-    """Return the clause for a function that is never called on JAX's fast path, because its jaxpr has
-    effects."""
+    """Return the clause for a function whose effects (debug prints, for example) keep it off JAX's fast
+    path."""
     detail = c.detail if isinstance(c.detail, Effects) else Effects(())
     if detail.refs:
         return "its jax.Refs keep this function off the fast path, by design; nothing was compiled"
@@ -519,8 +514,7 @@ def _effects(c: Cause) -> str:
 
 
 def _unknown(c: Cause) -> str:
-    """Return the clause for an unknown cause: which parts of the key were compared, and which were not
-    recorded."""
+    """Return the clause for an unknown cause, with the compared parts of the key."""
     if not isinstance(c.detail, Compared):
         return "its cache key was not recorded"
     compared = [count(c.detail.arrays, "array argument")] if c.detail.arrays else []

@@ -110,8 +110,8 @@ def evidence(e: Evidence) -> str:
 
 
 def _contexts(c: Contexts) -> str:
-    """Return the end of a title, which names the compilations, targets and settings in ``c``: ``" (for
-    v5e:4x4)"``. Empty if there is nothing to name."""
+    """Return the end of a title, which names compilations, targets and settings: ``" (for v5e:4x4)"``; empty
+    if there are none."""
     parts: list[Message] = []
     if c.programs:
         programs = Names(tuple(f"#{n}" for n in c.programs))

@@ -33,8 +33,8 @@ def key_rows(facts: Facts) -> Row:
 
 
 def _leaf(leaf: LeafFacts) -> str:
-    """Return an array-like argument as text: ``f32[64]``, then the sharding, if recorded. The Python type,
-    ``uncommitted``, the memory kind and the layout are added if they are unusual."""
+    """Return an array-like argument as text: ``f32[64]``, the sharding, and if they are unusual the Python
+    type, memory kind and layout."""
     text = short_aval(leaf.shape, leaf.dtype, leaf.weak_type)
     if leaf.type not in ("jax.Array", "ArrayImpl"):
         text = short_aval(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)

@@ -155,8 +155,8 @@ class Places:
         return None if frame is None else f"{self.frame(frame)} in {escape(frame.function, 80)}"
 
     def function(self, f: Function) -> str | None:
-        """Return where the function ``f`` is defined: ``train.py:12``, or only the file if the line is
-        unknown. None if the file is unknown."""
+        """Return where the function ``f`` is defined: ``train.py:12``, ``train.py`` without a line, or
+        None."""
         if not f.seen.file:
             return None
         file = self.file(f.seen.file)
@@ -188,9 +188,8 @@ def missing_accelerators(packages: Iterable[str]) -> str:
 
 
 def command(argv: Sequence[str]) -> str:
-    """Return the user's command without the interpreter and its options: ``train.py --epochs 3``, ``-m
-    pkg.train``. The code after ``-c`` is replaced by ``…``. The text is escaped, and cut to 200
-    characters."""
+    """Return the escaped command of the user without the interpreter and its options: ``train.py --epochs
+    3``, ``-m pkg.train``. The code after ``-c`` is replaced by ``…``."""
     words = list(argv)
     if words and PurePath(words[0]).name.startswith(("python", "pypy")):
         words = words[1:]
