@@ -1,6 +1,6 @@
 """Define styled text, and the columns of tables.
 
-A styled text is a list of parts: plain strings, and pairs (text, name of a style in STYLES). The theme
+A styled text is a list of parts: plain strings, and pairs (text, name of a style in ``style.CSS``). The theme
 defines the color of each style. The text of a cell is not escaped; widgets draw it with ``parts``, ``plain``
 and ``fitted``, which escape it.
 """
