@@ -46,8 +46,8 @@ def lines(words: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _source(code: str) -> str:
-    """Return the source text of the file that defines the rule ``code``. If no file has the rule's decorator,
-    return the text of all files that name the code."""
+    """Return the source text of the file that defines the rule with this ``code`` (``JX506``). If no file has
+    a decorator with the code, return the texts of all files that name the code, joined."""
     files = [path.read_text() for path in sorted(Path(jaxscope.__file__).parent.rglob("*.py"))]
     decorator = re.compile(rf'(?m)^@\w*rule\(\s*"{code}"')
     found = [text for text in files if decorator.search(text)]

@@ -13,21 +13,23 @@ UNNAMED = "unnamed"
 
 
 def form(g: Group) -> str:
-    """Return dtype and shape of a group of arrays: ``float32[512,512]``; ``float32`` if shapes differ,
-    ``various`` if dtypes differ."""
+    """Return dtype and shape of the arrays in the group ``g``: ``float32[512,512]``. If the shapes differ or
+    are unknown: ``float32``; if the dtypes do: ``various``."""
     shape = "" if g.shape is None else f"[{','.join(map(str, g.shape))}]"
     return f"{brief(g.dtype, 40)}{shape}" if g.dtype is not None else "various"
 
 
 def forms(g: Group) -> str:
-    """Return dtype and shape of the arrays in a group, with their number if there are several: ``12x
-    float32[8]``."""
+    """Return dtype and shape of the arrays in the group ``g``: ``float32[8]`` for one array, ``12x
+    float32[8]`` for several."""
     return form(g) if g.count == 1 else f"{g.count:,}x {form(g)}"
 
 
 def placement(g: Group) -> list[Span]:
-    """Return how a group of arrays is placed on the devices: ``P('data', None) on data=4,model=2, 2 copies,
-    12.0 KiB of padding``."""
+    """Return how the arrays in the group ``g`` are placed on the devices: ``P('data', None) on
+    data=4,model=2, 2 copies, 12.0 KiB of padding``. An unknown sharding is ``?``. Only unusual facts follow
+    the sharding: memory kind, copies, padding on all devices together, memory shared with other arrays,
+    layout."""
     parts: list[list[Span]] = [["?" if g.sharding is None else brief(g.sharding.text, 120)]]
     if g.memory_kind not in (None, "device", "unpinned_host"):
         parts.append([brief(g.memory_kind, 40)])
@@ -44,7 +46,8 @@ def placement(g: Group) -> list[Span]:
 
 
 def moment(s: Snapshot) -> str:
-    """Return when a snapshot of the live arrays was taken: ``after step 381``, ``when memory ran out``."""
+    """Return when the snapshot ``s`` of the live arrays was taken: ``after step 381``, ``when memory ran
+    out``."""
     event = {
         "exit": "at the end",
         "asked": "at jaxscope.snapshot()",
@@ -59,8 +62,8 @@ def moment(s: Snapshot) -> str:
 
 
 def total(s: Snapshot) -> str:
-    """Return the bytes of all arrays in a snapshot, on all devices of the process: ``64.9 MiB``, or
-    ``at least 64.9 MiB`` if the devices or sizes of some arrays are unknown."""
+    """Return the bytes of all arrays in the snapshot ``s``, summed over all devices of the process: ``64.9
+    MiB``. If the devices or sizes of some arrays are unknown: ``at least 64.9 MiB``."""
     return size(s.bytes) if s.bytes is not None else f"at least {size(s.known_bytes)}"
 
 
@@ -73,8 +76,9 @@ def spread(used: Iterable[int]) -> str:
 
 
 def slices(c: Cell, shape: Sequence[int]) -> str:
-    """Return the part ``c`` of an array, which one device holds, as text: ``[0:256, :]``, or ``nothing:
-    padding`` if the part is empty, but the array is not. ``shape`` is the shape of the whole array."""
+    """Return the part ``c`` of an array as text, the part that one device holds: ``[0:256, :]``, or
+    ``nothing: padding`` if the part is empty although the array is not. ``shape`` is the shape of the whole
+    array."""
     if any(begin >= end for begin, end in c.slices) and all(shape):
         return "nothing: padding"
     ranges = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]

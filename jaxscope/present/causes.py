@@ -1,8 +1,8 @@
 """Write the cause of a cache miss as a clause, and its two values as text.
 
-For example ``batch['ids'] changed from i32[32,512] to i32[32,511]``. Only ``explanation``,
-``explanations`` and ``cause_count`` escape names and values of the user's program. The callers of the other
-functions must do it.
+For example ``batch['ids'] changed from i32[32,512] to i32[32,511]``. Only ``explanation``, ``explanations``,
+``kind_name`` and ``cause_count`` escape names and values of the user's program. The callers of the other
+functions must do this.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ _ENTRIES = {
 
 
 def values(c: Cause) -> tuple[str | None, str | None]:
-    """Return the values of the cause ``c`` before and after the change, as text: ``("f32[4]", "f32[5]")``. A
-    value that does not exist is None."""
+    """Return the values of the cause ``c`` before and after the change, as text: ``("f32[4]", "f32[5]")``.
+    None: there is no such value, because an argument was added or removed."""
     a, b = c.before, c.after
     if isinstance(a, StaticValue) and isinstance(b, StaticValue):
         return _statics(c, a, b)
@@ -110,6 +110,7 @@ def values(c: Cause) -> tuple[str | None, str | None]:
 
 
 def _value(c: Cause, value: Value | None) -> str | None:
+    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``; None for None."""
     match value:
         case None:
             return None
@@ -143,8 +144,8 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 
 def _array(c: Cause, value: ArrayType) -> str:
-    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``. For some causes, the
-    text also has the weak type or the Python type (``f32[4] (numpy array)``)."""
+    """Return ``value``, one of the two values of the cause ``c``, as text: ``f32[4]``. The weak type follows
+    if it changed (``f32[] weak``), and the Python type if it differs as well (``f32[4] (numpy array)``)."""
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -159,10 +160,13 @@ def _array(c: Cause, value: ArrayType) -> str:
 
 
 def _container(kind: str) -> str:
+    """Return the type of a pytree node with an article: ``a dict``; ``None`` stays ``None``."""
     return kind if kind == "None" else article(kind)
 
 
 def _statics(c: Cause, a: StaticValue, b: StaticValue) -> tuple[str, str]:
+    """Return the static values ``a`` (earlier) and ``b`` (later) as short texts. Different classes are named:
+    ``("2 (int)", "2.0 (float)")``. New objects get their numbers."""
     detail = c.detail
     if isinstance(detail, StaticDetail) and detail.why == SAME_TEXT:
         return a.repr, b.repr
@@ -189,14 +193,16 @@ def _without_folders(*texts: str) -> tuple[str, ...]:
 
 
 def _numbered(value: StaticValue) -> str:
+    """Return a static value as text with the number of its object, if known: ``<Config> (object with id
+    2)``."""
     return brief(_without_folders(value.repr)[0], ROOM) + (
         f" (object with id {value.serial})" if value.serial is not None else ""
     )
 
 
 def _placements(a: Placement, b: Placement) -> tuple[str, str]:
-    """Return the shardings ``a`` and ``b`` as text: ``("P('d',) on d=8", "P() on d=8")``. Equal texts get the
-    fields that differ, such as the devices."""
+    """Return the shardings ``a`` and ``b`` as text: ``("P('d',) on d=8", "P() on d=8")``. If both texts are
+    equal, what differs is added to them, such as the devices: ``P('d',) on d=8 devices 0-7``."""
     if a.text != b.text:
         return a.text, b.text
     if a.devices != b.devices:
@@ -223,23 +229,28 @@ def clause(c: Cause) -> str:
 
 
 def subject(c: Cause) -> str:
-    """Return what changed according to the cause ``c``, as the subject of a sentence: ``batch['ids']``, or
-    ``3 leaves under batch`` for several arrays or static values; ``an argument`` if the path is unknown."""
+    """Return what changed according to the cause ``c``, as the subject of a sentence: ``batch['ids']``. For
+    several arrays or static values: ``3 leaves under batch``, or ``3 leaves``. If the path is unknown: ``an
+    argument``."""
     if c.count > 1:
         return f"{c.count:,} leaves under {c.path}" if c.path else f"{c.count:,} leaves"
     return c.path or "an argument"
 
 
 def _from_to(c: Cause) -> str:
+    """Return the change of the cause ``c`` as ``from f32[4] to f32[5]``; a value that does not exist is
+    ``none``."""
     before, after = values(c)
     return f"from {before or 'none'} to {after or 'none'}"
 
 
 def _changed(c: Cause) -> str:
+    """Return the usual clause for a cause: ``x changed from f32[4] to f32[5]``."""
     return f"{subject(c)} changed {_from_to(c)}"
 
 
 def _shape(c: Cause) -> str:
+    """Return the clause for a changed shape: ``axis 0 of x changed from 64 to 29``."""
     a, b = c.before, c.after
     if not isinstance(a, AxisSizes) or not isinstance(b, AxisSizes):
         return _changed(c)
@@ -251,10 +262,13 @@ def _shape(c: Cause) -> str:
 
 
 def _dtype(c: Cause) -> str:
+    """Return the clause for a changed dtype or key type: ``x changed from f32[4] to bf16[4]``."""
     return f"{subject(c)} changed dtype {_from_to(c)}" if c.count > 1 else _changed(c)
 
 
 def _weak_type(c: Cause) -> str:
+    """Return the clause for a changed weak type: ``x is no longer weakly typed; it changed from f32[] weak to
+    f32[]``."""
     a, b = c.before, c.after
     if not isinstance(a, ArrayType) or not isinstance(b, ArrayType):
         return _changed(c)
@@ -266,11 +280,14 @@ def _weak_type(c: Cause) -> str:
 
 
 def _memory_kind(c: Cause) -> str:
+    """Return the clause for a changed memory kind: ``x moved from device memory to pinned_host memory``."""
     before, after = values(c)
     return f"{subject(c)} moved from {before} memory to {after} memory"
 
 
 def _committed(c: Cause) -> str:
+    """Return the clause for an array that is committed now, or no longer: ``x is now committed to device 0
+    (it was uncommitted)``."""
     a, b = c.before, c.after
     assert isinstance(a, Commitment) and isinstance(b, Commitment)
     are = "are" if c.count > 1 else "is"
@@ -284,15 +301,21 @@ def _committed(c: Cause) -> str:
 
 
 def _layout(c: Cause) -> str:
+    """Return the clause for a changed layout: ``the layout of x changed from (0, 1) to (1, 0) (major to
+    minor)``."""
     return f"the layout of {subject(c)} changed {_from_to(c)} (major to minor)"
 
 
 def _sharding(c: Cause) -> str:
+    """Return the clause for a changed sharding: ``the sharding of x changed from P('d',) on d=8 to P() on
+    d=8``."""
     text = f"the sharding of {subject(c)} changed {_from_to(c)}"
     return f"{text}: the same placement, written differently" if c.kind == "equal_sharding" else text
 
 
 def _mesh(c: Cause) -> str:
+    """Return the clause for a changed mesh: ``the mesh around the call changed from a=2 to a=4``. For the
+    mesh of an argument: ``_sharding(c)``."""
     if not isinstance(c.detail, MeshSetting):
         return _sharding(c)
     what = "the device list of the mesh" if c.detail.devices else "the mesh"
@@ -302,16 +325,19 @@ def _mesh(c: Cause) -> str:
 
 
 def _device(c: Cause) -> str:
+    """Return the clause for an argument that is now on another device."""
     before, after = values(c)
     return f"{subject(c)} moved from device {before} to device {after}"
 
 
 def _argument_kind(c: Cause) -> str:
+    """Return the clause for a changed Python type, from ``a numpy array`` to ``a jax.Array`` for example."""
     before, after = (article(text or "?") for text in values(c))
     return f"{subject(c)} changed from {before} to {after}, which by itself compiles nothing"
 
 
 def _tree(c: Cause) -> str:
+    """Return the clause for a changed container structure: ``x['mask'] (f32[4]) was added``."""
     a, b = c.before, c.after
     if isinstance(a, TreeText):
         what = f"the order of the keys of {c.path}" if a.order else "the container structure of the arguments"
@@ -322,8 +348,8 @@ def _tree(c: Cause) -> str:
 
 
 def _came_or_went(c: Cause, name: str) -> str | None:
-    """Return a clause about the value ``name`` if it was added or removed: ``x (f32[4]) was added``; else
-    None."""
+    """Return a clause about an argument or static value that was added or removed: ``x (f32[4]) was added``.
+    None if the value existed before and after. ``name`` is its name in the clause."""
     before, after = values(c)
     if before is None and after is not None and c.before is None:
         return f"{name} ({after}) was added"
@@ -333,6 +359,7 @@ def _came_or_went(c: Cause, name: str) -> str | None:
 
 
 def _static(c: Cause) -> str:
+    """Return the clause for a changed static value: ``the static argument 'n' changed from 2 to 3``."""
     detail = c.detail
     if c.path is None and c.before is None and detail is None:
         return "the operation has other parameters (an axis, a dtype, a size)"
@@ -346,6 +373,8 @@ def _static(c: Cause) -> str:
 
 
 def _static_identity(c: Cause) -> str:
+    """Return the clause for a static value that is a new object but looks like the earlier one, and the
+    reason why JAX compares it as different."""
     detail, b = c.detail, c.after
     assert isinstance(detail, StaticDetail) and isinstance(b, StaticValue)
     if c.count > 1:
@@ -372,12 +401,15 @@ def _static_identity(c: Cause) -> str:
 
 
 def _call_form(c: Cause) -> str:
+    """Return the clause for arguments that changed between positional and keyword."""
     before, after = values(c)
     what = f"{c.path} is" if c.path else "the same arguments are"
     return f"{what} passed in another way (before: {before}; now: {after})"
 
 
 def _new_function(c: Cause) -> str:
+    """Return the clause for a new function object: ``the jitted function is a new object, because a lambda
+    was created again at train.py:12``."""
     made = c.detail
     if not isinstance(made, NewFunction):
         return "the jitted function is a new object"
@@ -390,9 +422,8 @@ def _new_function(c: Cause) -> str:
 
 
 def _function_object(function: NewFunction) -> str:
-    """Return how a function was recreated: ``jax.grad(...) was applied again``, ``a lambda was created
-    again``.
-    """
+    """Return how a function object was created again: ``jax.grad(...) was applied again``, ``a lambda was
+    created again``, ``main defined it again``."""
     outer = [w for w in function.wrappers if w != "functools.partial" and not w.startswith(FLAX_METHOD)]
     if outer:
         return f"{wrapper_name(transformation(outer[0]))}(...) was applied again"
@@ -405,11 +436,14 @@ def _function_object(function: NewFunction) -> str:
 
 
 def _options(c: Cause) -> str:
+    """Return the clause for a changed option of jit: ``the jit option inline changed from True to False``."""
     before, after = ("not set" if text is None else text for text in values(c))
     return f"the jit option {c.path} changed from {before} to {after}"
 
 
 def _config(c: Cause) -> str:
+    """Return the clause for a changed setting of JAX: ``the setting jax_enable_x64 changed from False to
+    True``."""
     if isinstance(c.detail, NotRecorded):
         return "a setting of JAX changed; which one was not recorded"
     before, after = ("none" if text in (None, "None", "()", "") else text for text in values(c))
@@ -417,6 +451,8 @@ def _config(c: Cause) -> str:
 
 
 def _transform(c: Cause) -> str:
+    """Return the clause for a program that a transform (``jax.grad``) compiles, or for another kind of call
+    than before."""
     before, after = values(c)
     if before is None:
         return "grad, vmap or another transform compiles its own program of this function"
@@ -424,6 +460,8 @@ def _transform(c: Cause) -> str:
 
 
 def _aot(c: Cause) -> str:
+    """Return the clause for a function that is compiled ahead of time (``.lower().compile()``), or was
+    before."""
     if c.before != Entry("aot"):
         return "it is lowered ahead of time (.lower(), .trace() or .eval_shape())"
     detail = c.detail
@@ -437,6 +475,7 @@ def _aot(c: Cause) -> str:
 
 
 def _cleared(c: Cause) -> str:
+    """Return the clause for a call after the program cleared JAX's caches, and how often it did."""
     times = c.detail.times if isinstance(c.detail, Cleared) else 1
     often = "" if times == 1 else f" {times} times"
     return (
@@ -449,6 +488,7 @@ _CACHES = {FAST_CACHE: "fast path", PLAIN_FAST_CACHE: "fast path (no options)"}
 
 
 def _evicted(c: Cause) -> str:
+    """Return the clause for a program that JAX probably removed from a full cache."""
     full = c.detail.caches if isinstance(c.detail, FullCaches) else ()
     which = ", ".join(f"{_CACHES.get(name, name)} {size:,} of {room:,}" for name, size, room in full)
     return f"no part of the key changed; the program was probably evicted from a full cache ({which} entries)"
@@ -463,6 +503,8 @@ _EFFECTS = {
 
 
 def _effects(c: Cause) -> str:
+    """Return the clause for a function whose effects (debug prints, for example) keep it off JAX's fast
+    path."""
     detail = c.detail if isinstance(c.detail, Effects) else Effects(())
     if detail.refs:
         return "its jax.Refs keep this function off the fast path, by design; nothing was compiled"
@@ -472,6 +514,7 @@ def _effects(c: Cause) -> str:
 
 
 def _unknown(c: Cause) -> str:
+    """Return the clause for an unknown cause, with the compared parts of the key."""
     if not isinstance(c.detail, Compared):
         return "its cache key was not recorded"
     compared = [count(c.detail.arrays, "array argument")] if c.detail.arrays else []
@@ -488,6 +531,7 @@ def _unknown(c: Cause) -> str:
 
 
 def _first(c: Cause) -> str:
+    """Return the clause for the first recorded compilation of a function."""
     if isinstance(c.detail, RecordingBegan):
         since = c.detail.since
         return f"earlier compilations of this function are unknown, because the recording began with {since}"
@@ -533,19 +577,21 @@ def cause_count(kind: str, n: int) -> str:
 
 
 def kind_name(kind: str) -> str:
-    """Return the name of a kind of causes: ``shape change``, ``new function object``."""
+    """Return the name of the causes of this ``kind``: ``shape change``, ``new function object``. It is
+    escaped."""
     return _KINDS.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change"
 
 
 def explanation(c: Cause) -> str:
     """Return the cause ``c`` of a cache miss as an escaped clause: ``x changed from f32[4] to f32[5]``. If
-    the cause is not certain, the clause begins with "it seems that"."""
+    the cause is only likely, the clause begins with "it seems that"."""
     text = escape(clause(c), TEXT)
     return text if c.certainty == CERTAIN else f"it seems that {text}"
 
 
 def explanations(run: Run, c: Compilation) -> list[str]:
-    """Return the causes of the compilation ``c`` as clauses, the decisive one first; never empty."""
+    """Return the causes of the cache miss of the call ``c`` as escaped clauses, the decisive one first; never
+    empty."""
     return [explanation(cause) for cause in causes.of(run, c)]
 
 

@@ -42,7 +42,8 @@ def name(metric: str, d: Difference) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """Return ``value`` as text: ``1.5 MiB`` if its unit is bytes, else ``1,024`` or ``3.2e+12``."""
+    """Return ``value`` as text: ``1.5 MiB`` if ``unit`` is BYTES, else ``1,024``, or ``3.2e+12`` from a
+    billion on."""
     if unit == BYTES:
         return size(value)
     return f"{value:,.0f}" if abs(value) < 1e9 else f"{value:.4g}"
@@ -63,9 +64,14 @@ def change(d: Difference) -> str:
 
 def since_baseline(metric: str, d: Difference) -> str:
     """Return how the figure ``d`` of a program changed since the baseline: ``temporaries grew from 1.0 MiB to
-    1.5 MiB (+50 %)``, or ``loop fusions: 3, none in the baseline`` if one value is 0. Without a percentage if
-    the earlier value is at most 9. ``metric`` is the name of the group to which the figure belongs, such as
-    ``memory``."""
+    1.5 MiB (+50 %)``. The percentage is left out if the earlier value is at most 9. If the earlier value is
+    0: ``loop fusions: 3, none in the baseline``; if the later value is: ``loop fusions: none, 3 in the
+    baseline``.
+
+    Args:
+      metric: the name of the group to which the figure belongs, such as ``memory``.
+      d: the figure; its two values must differ.
+    """
     if not d.before or not d.after:
         now, before = (amount(n, d.unit) if n else "none" for n in (d.after, d.before))
         return f"{name(metric, d)}: {now}, {before} in the baseline"

@@ -12,8 +12,9 @@ _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def escape(value: object, limit: int | None = None) -> str:
-    """Return ``value`` as one line of printable text. If it has more than ``limit`` characters, it is cut to
-    that number, with ``…`` at its end, before it is escaped."""
+    """Return ``str(value)`` as one line of printable text: an escape replaces each unprintable character,
+    such as a line break. A text of more than ``limit`` characters is first cut to that number, with ``…`` at
+    its end; escapes may make it longer."""
     text = value if isinstance(value, str) else str(value)
     if limit is not None and len(text) > limit:
         text = text[: max(0, limit - 1)] + "…"
@@ -24,6 +25,7 @@ def escape(value: object, limit: int | None = None) -> str:
 
 
 def _shown(c: str) -> str:
+    """Return the escape that is printed instead of the unprintable character ``c``."""
     code = ord(c)
     if c in _NAMED:
         return _NAMED[c]
@@ -38,8 +40,8 @@ _CONTROL = re.compile(
 
 
 def as_printed(line: str) -> str:
-    """Return a line of output as a terminal would show it, but without colors. Text after a carriage return
-    replaces the text before it, and a backspace removes a character."""
+    """Return a line of output as a terminal would show it, but without colors. Of the parts between carriage
+    returns, only the last one with text is kept. A backspace removes the character before it."""
     line = _CONTROL.sub("", line)
     if "\r" in line:
         line = next((part for part in reversed(line.split("\r")) if part), "")

@@ -1,5 +1,5 @@
-"""Write why a program failed: its exception, arrays that were donated before, the memory that was needed and
-in use."""
+"""Write why a program failed: its exception, arrays that it had donated, the memory that it needed and that
+was in use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from jaxscope.schema.keys import Frame
 
 
 def uncaught(died: Died) -> list[Span]:
-    """Return the exception that ended the program: ``Uncaught ValueError: the first line of its message``."""
+    """Return the exception ``died``, which ended the program, as ``Uncaught ValueError: first line of the
+    message``."""
     message = died.message.strip().partition("\n")[0]
     return [(f"Uncaught {brief(died.error, 80)}", "error"), f": {brief(message, 300)}" if message else ""]
 
@@ -43,8 +44,8 @@ def removed(run: Run) -> list[Span]:
 
 
 def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
-    """Return a line for each donated argument (at most three) that may be the deleted array of the error
-    ``message``. ``places`` shortens file names."""
+    """Return a line for each donated argument that may be the deleted array of the error ``message``: at most
+    three, the latest call first. ``places`` shortens file names."""
     lines: list[list[Span]] = []
     for c, path in deaths.donors(run, message):
         site = places.frame(c.site)
@@ -60,14 +61,19 @@ def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
 
 
 def alive(snapshot: Snapshot) -> list[Span]:
-    """Return number and bytes of a snapshot's arrays: ``Live arrays at that time: 12 arrays, 3.4 GiB``."""
+    """Return number and bytes of the arrays in ``snapshot``: ``Live arrays at that time: 12 arrays, 3.4
+    GiB``."""
     return [("Live arrays at that time: ", "dim"), f"{count(snapshot.count, 'array')}, {total(snapshot)}"]
 
 
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
-    """Return at most one line about the program that ran out of memory, or may have: the one that the error
-    names, else the latest at the user's line ``site``, else the largest of the run. The line has its name,
-    and if known the bytes of its arguments, results and so on, on each device."""
+    """Return one line about the program that ran out of memory, as far as it is known: its name, and the
+    memory that it needs on each device. Empty if no program of the main process is known.
+
+    The program is the one that the error names, else the one that was compiled last at the user's line
+    ``site``, else the largest of the run. If the last compilation at ``site`` failed, the line says so, and
+    has the memory of the function's previous compilation, if there is one.
+    """
     at = None if site is None else (site.file, site.line)
 
     def here(c: Compilation) -> bool:
@@ -97,11 +103,12 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
 
 def _needs(c: Compilation, words: str) -> list[Span]:
     """Return a line about the memory that the program of ``c`` needs: ``step needs on each device: arguments
-    1.2 GiB, ...``. ``words`` is the text after the function's name, with the verb: `` needs``."""
+    1.2 GiB, ...``. ``words`` follows the function's name and has the verb: ``" needs"``."""
     memory = memory_of(c)
     parts = ", ".join(f"{name} {size(n)}" for name, n in memory_parts(memory)) if memory is not None else "?"
     return [(function_name(c.function), "name"), f"{words} on each device: {parts}"]
 
 
 def _peak(c: Compilation) -> int:
+    """Return the peak memory of the program that ``c`` compiled, in bytes on one device; 0 if unknown."""
     return peak_bytes_of(c) or 0

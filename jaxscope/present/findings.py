@@ -25,7 +25,8 @@ def stable_id(f: Finding) -> str:
 
 def title(f: Finding) -> str:
     """Return the title of a finding. If only some targets (machines), settings or compilations have the
-    finding, the text names them: ``... (for v5e:4x4)``."""
+    finding, the title ends with their names: ``... (for v5e:4x4)``. At most NAMED targets and settings are
+    named."""
     return text(f.title) + _contexts(f.contexts)
 
 
@@ -40,7 +41,7 @@ def mark(f: Finding) -> Span:
 
 
 def headline(f: Finding) -> str:
-    """Return the short title of a finding, for a table."""
+    """Return the short title of a finding, for a table. It ends with the same names as ``title``."""
     return short(f.title) + _contexts(f.contexts)
 
 
@@ -71,24 +72,28 @@ def _parts(value: object, file: str | None) -> Iterator[str]:
 
 
 def place(f: Finding, places: Places, *, shortened: bool = False) -> str | None:
-    """Return the line of the finding ``f``, to be printed beside its title, or with ``shortened`` beside its
-    short title: ``train.py:31``. None if the line is unknown, or if the title already contains it. ``places``
-    shortens file names."""
+    """Return the line of the finding ``f``, which is printed beside its title: ``train.py:31``. None if the
+    line is unknown, or if the title already contains it.
+
+    Args:
+      places: shortens file names.
+      shortened: whether the short title (``headline``) is printed.
+    """
     where = places.frame(f.source)
     named = [line(o) for o in frames(f.title, shortened=shortened) if same_line(o, f.source)]
     return None if where is None or where in named else where
 
 
 def cost(f: Finding) -> str:
-    """Return the seconds that a finding costs as ``9.6 s``, or ``up to 9.6 s`` if the fix may save less.
-    Empty if there are none or they are unknown."""
+    """Return the seconds that a finding costs as ``9.6 s``, or as ``up to 9.6 s`` if the fix may save less.
+    Empty if the finding costs no time, or if the time is unknown."""
     if not f.seconds:
         return ""
     return f"up to {seconds(f.seconds)}" if f.at_most else seconds(f.seconds)
 
 
 def fix_text(f: Finding) -> str | None:
-    """Return what to do about a finding, in one clause. Return None if no fix is known."""
+    """Return the text of a finding's fix: what the user can do. None if no fix is known."""
     fix = fix_of(f)
     return None if fix is None else text(fix.words)
 
@@ -105,6 +110,8 @@ def evidence(e: Evidence) -> str:
 
 
 def _contexts(c: Contexts) -> str:
+    """Return the end of a title, which names compilations, targets and settings: ``" (for v5e:4x4)"``; empty
+    if there are none."""
     parts: list[Message] = []
     if c.programs:
         programs = Names(tuple(f"#{n}" for n in c.programs))
@@ -127,4 +134,5 @@ def _contexts(c: Contexts) -> str:
 
 
 def _more(names: list[str]) -> str:
+    """Return how many ``names`` are beyond the first NAMED: ``" and 2 more"``; empty if there are none."""
     return f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

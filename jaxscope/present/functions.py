@@ -18,9 +18,13 @@ _ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": 
 
 
 def work(f: Function) -> str:
-    """Return how often and how long a function was traced, lowered and compiled: ``traced 4x in 2.1 s ·
-    lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``. The text also counts failures and fast-path
-    misses (calls that missed the C++ cache of jit), if there are more than FEW."""
+    """Return how often and how long the function ``f`` was traced, lowered and compiled: ``traced 4x in 2.1 s
+    · lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``; ``never compiled`` if there is nothing to
+    count.
+
+    The text also has the loads from the persistent cache, the failures, and the calls that missed only JAX's
+    fast path (the C++ cache of jit), if these are more than FEW.
+    """
     parts = []
     for word, times, spent in (
         ("traced", f.traces, f.trace_seconds),
@@ -42,8 +46,8 @@ def work(f: Function) -> str:
 
 
 def outcome(f: Function) -> str:
-    """Return how often a function was traced, compiled and called: ``4 traces, 4 compilations, 381 calls``.
-    If it was never traced or compiled and its calls are not counted, return what ``work(f)`` returns, such as
+    """Return how often the function ``f`` was traced, compiled and called: ``4 traces, 4 compilations, 381
+    calls``. If it was neither traced nor compiled and its calls are not counted, return ``work(f)``, such as
     ``never compiled``."""
     parts = []
     if f.traces:
@@ -97,9 +101,9 @@ def level(c: Compilation) -> str:
 
 
 def in_a_line(run: Run, c: Compilation, places: Places, *, cause: bool) -> str:
-    """Return the name of the call ``c``, its step, seconds and line: ``train_step #2, step 31, 3.7 s
-    (train.py:88)``. With ``cause``, also why it compiled: ``train_step #2, 3.7 s: batch['x'] changed from
-    f32[64] to f32[29] (train.py:88)``. ``places`` shortens file names."""
+    """Return the name of the call ``c``, its step (if known), its seconds and its line: ``train_step #2, step
+    31, 3.7 s (train.py:88)``. With ``cause``, also its decisive cause: ``train_step #2, step 31, 3.7 s:
+    batch['x'] changed from f32[64] to f32[29] (train.py:88)``. ``places`` shortens file names."""
     step = "" if c.step is None else f", step {c.step:,}"
     where = places.frame(c.site)
     why = f": {explanations(run, c)[0]}" if cause else ""
@@ -115,9 +119,14 @@ MISSED = {
 
 
 def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
-    """Return (line, seconds, number of compilations) for each user's line whose calls compiled something, the
-    most seconds first: ``("train.py:88", 7.0, 2)``. An unknown line is ``an unknown line``. ``places``
-    shortens file names."""
+    """Return (line, seconds, number of calls) for each user's line whose calls compiled something:
+    ``("train.py:88", 7.0, 2)``. The most seconds come first. Unknown lines are one entry, ``an unknown
+    line``.
+
+    Args:
+      compilations: the calls; those that compiled nothing are left out.
+      places: shortens file names.
+    """
     spent: dict[str, tuple[float, int]] = {}
     for c in compilations:
         if c.reached_phases & 4:
@@ -128,7 +137,7 @@ def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[s
 
 
 def phases(c: Compilation) -> list[str]:
-    """Return the phases of a call with a known duration, as ``trace 0.20 s``, ``lower 41 ms``."""
+    """Return the phases of the call ``c`` whose duration is known: ``["trace 0.20 s", "lower 41 ms"]``."""
     each = ("trace", c.trace_seconds), ("lower", c.lower_seconds), ("compile", c.compile_seconds)
     return [f"{phase} {seconds(spent)}" for phase, spent in each if spent is not None]
 
@@ -141,8 +150,9 @@ def nearest_name(run: Run, nearest: Compilation) -> str:
 
 
 def known_cause(run: Run, c: Compilation) -> str:
-    """Return the decisive cause of a compilation in a few words: ``shape batch['ids']``. Return ``…`` if
-    jaxscope has not compared the cache key of ``c`` with earlier keys yet."""
+    """Return the decisive cause of the cache miss of ``c`` in a few words: ``shape batch['ids']``. Return
+    UNKNOWN_YET (``…``) if jaxscope has not yet compared the cache key of ``c`` with earlier keys: this
+    function does not start a comparison."""
     if c.key is not None and c.id not in run.comparisons:
         return UNKNOWN_YET
     cause = causes.of(run, c)[0]

@@ -14,8 +14,8 @@ _NAMES = {"call_form": "arguments passed", "function_object": "function object"}
 
 def key_rows(facts: Facts) -> Row:
     """Return the parts of the cache key ``facts`` as {name: text}: ``{"batch['x']": "f32[64]", "n (static)":
-    "2 (int)"}``. Arguments and static values come first, then what belongs to the whole call, such as
-    settings."""
+    "2 (int)"}``. The arguments come first, then the static values, then facts about the whole call, such as
+    settings of JAX."""
     rows: Row = {}
     for path, leaf in facts.leaves.items():
         rows[path] = _leaf(leaf)
@@ -33,6 +33,8 @@ def key_rows(facts: Facts) -> Row:
 
 
 def _leaf(leaf: LeafFacts) -> str:
+    """Return an array-like argument as text: ``f32[64]``, the sharding, and if they are unusual the Python
+    type, memory kind and layout."""
     text = short_aval(leaf.shape, leaf.dtype, leaf.weak_type)
     if leaf.type not in ("jax.Array", "ArrayImpl"):
         text = short_aval(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)
@@ -48,9 +50,9 @@ def _leaf(leaf: LeafFacts) -> str:
 
 
 def changed(name: str, was: Row, now: Row) -> bool:
-    """Return whether the part ``name`` differs between two cache keys. ``was`` and ``now`` are the keys, as
-    ``key_rows`` returns them. False for a part that every key has (``OF_EVERY_CALL``), if it is missing in
-    one of the two."""
+    """Return whether the part ``name`` differs between the cache keys ``was`` and ``now`` (results of
+    ``key_rows``). False for a part that every key has (``OF_EVERY_CALL``), if one of the keys lacks it: then
+    it was not recorded."""
     if name in OF_EVERY_CALL and not (name in was and name in now):
         return False
     return was.get(name) != now.get(name)

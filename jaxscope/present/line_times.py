@@ -1,4 +1,4 @@
-"""Write where the main thread spent its time."""
+"""Write as text where in the user's code the main thread spent its time."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ _NAMES = {
 
 
 def worth_showing(line_times: Sequence[Spent], times: LineTimes) -> list[Spent]:
-    """Return the entries of ``line_times`` (times of lines) that take at least 5 % of the measured time and
-    are accurate: they have at least 10 samples or 2 seconds, or the thread slept for most of the time."""
+    """Return the entries of ``line_times`` (the time of one line each) that a report shows. They take at
+    least 5 % of the measured time of ``times``, and are accurate: they have at least 10 samples or 2 seconds,
+    or the thread slept for most of the time."""
     # One sample shows the whole time of a sleep, and of one long call of C code.
     return [
         s
@@ -61,20 +62,20 @@ def part(s: Spent, places: Places) -> list[Span]:
 
 
 def part_of_trace(s: Spent, places: Places) -> list[Span]:
-    """Return a text about a line of the user that JAX traced: ``included above: traced by JAX  model.py:31 in
-    __call__``.
-    ``s`` has the line; ``places`` shortens file names."""
+    """Return a text about the user's line in ``s``, which JAX traced: ``included above: traced by JAX
+    model.py:31 in __call__``. ``places`` shortens file names."""
     return [("included above: traced by JAX", "name"), *part(s, places)[1:]]
 
 
 def in_short(s: Spent, times: LineTimes, places: Places) -> list[Span]:
-    """Return a text about ``s``, the line with the most time without compilations: ``apart from compiling,
+    """Return a text about ``s``, the line with the most time apart from compilations: ``apart from compiling,
     most time of the main thread: Python code  train.py:7 in augment, 6.3 s, 60 %``. The percentage is the
-    share of the measured time ``times``. ``places`` shortens file names."""
+    share of the measured time, which ``times`` has. ``places`` shortens file names."""
     shown = f"{seconds(s.seconds)}, {100 * s.seconds / times.seconds if times.seconds else 0:.0f} %"
     return ["apart from compiling, most time of the main thread: ", *part(s, places), ", ", (shown, "figure")]
 
 
 def share(spent: float, times: LineTimes) -> str:
-    """Return ``spent`` seconds as text, with their share of the measured time ``times``: ``1.4 s  13 %``."""
+    """Return ``spent`` seconds as text, with their share of the measured time, which ``times`` has: ``1.4 s
+    13 %``."""
     return f"{seconds(spent)}  {100 * spent / times.seconds if times.seconds else 0:3.0f} %"

@@ -16,10 +16,12 @@ _TYPES = re.compile(r"axis_types=\(([\w, ]*)\)")
 
 def spelled(one: str | None, other: str | None) -> tuple[str, str]:
     """Return the texts of two meshes in a short form that shows how they differ: ``("data=4", "data=2")``.
-    None (no mesh) becomes ``none``.
 
-    If the short forms are equal, the devices are added; if these are also equal or unknown, both texts are
-    returned unchanged.
+    If the short forms are equal, the devices are added: ``a=4 on devices 0-3``. If the devices are also equal
+    or unknown, both texts are returned unchanged.
+
+    Args:
+      one, other: the meshes as JAX prints them; None (no mesh) becomes ``none``.
     """
     found = short(one), short(other)
     placed = [_DEVICES.search(text or "") for text in (one, other)]
@@ -29,8 +31,9 @@ def spelled(one: str | None, other: str | None) -> tuple[str, str]:
 
 
 def short(value: str | None) -> str:
-    """Return the text of a mesh as ``a=2,b=4``, with the axis types if one of them is not Auto. Return
-    ``none`` if there is no mesh. A text of another form is returned unchanged."""
+    """Return the mesh ``value``, a text that JAX printed, as ``a=2,b=4``. If an axis type is not Auto, the
+    types follow: ``a=2,b=4 (Explicit)``. No mesh is ``none``. A text of another form is returned
+    unchanged."""
     if value in (None, "None", "()", ""):
         return NONE
     if value.count("Mesh(") != 1:

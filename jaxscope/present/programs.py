@@ -25,12 +25,12 @@ MEMORY_PARTS = {
 
 
 class Donated(NamedTuple):
-    """The words for the status of a donated argument.
+    """The words for the status of a donated argument, or of one that could be donated.
 
     Attributes:
       words: the status as text, for a place with room: ``could be donated if no caller uses it afterwards``.
-      short: the same in few words.
-      style: the style of both.
+      short: the status in fewer words: ``could be donated``.
+      style: the role (``present.spans``) of both texts; empty: no role.
     """
 
     words: str
@@ -47,7 +47,8 @@ ORIGINS = {"asked": "requested by the program", "inserted": "inserted by the par
 
 
 def memory_parts(memory: Memory) -> list[tuple[str, int]]:
-    """Return (name, bytes on one device) for each part of a program's memory that is known and not 0."""
+    """Return (name, bytes on one device) for each part of a program's memory that is known and not 0:
+    ``("arguments", 1024)``."""
     each = ((name, getattr(memory, field)) for field, name in MEMORY_PARTS.items())
     return [(name, n) for name, n in each if n]
 
@@ -59,15 +60,16 @@ def memory_of(c: Compilation) -> Memory | None:
 
 
 def peak_bytes_of(c: Compilation) -> int | None:
-    """Return the peak memory of the program that ``c`` compiled, in bytes on one device. None if unknown, or
-    if ``c`` compiled nothing."""
+    """Return the peak memory of the program that ``c`` compiled, in bytes on one device: arguments, results
+    and temporaries, minus what arguments and results share. None if unknown, or if ``c`` compiled nothing."""
     memory = memory_of(c)
     return None if memory is None else peak_bytes(memory)
 
 
 def in_short(texts: Texts, memory: Memory | None) -> str:
     """Return a summary of a program in one line: ``49 fusions · 9 collectives (726.0 KiB over data) · peak
-    494.0 KiB per device``. The text is empty if nothing is known.
+    494.0 KiB per device``. The bytes of the collectives are those that one device sends in one call. The text
+    is empty if nothing is known.
 
     Args:
       texts: the parsed StableHLO and HLO of the program.
@@ -92,8 +94,8 @@ def sent_by_axes(program: Compiled) -> list[tuple[Axes, Bounds]]:
 
 
 def between(n: Bounds) -> str:
-    """Return a number of bytes with the bounds ``n`` as text: ``3.4 MiB``, ``at least 3.4 MiB``, ``at most
-    3.4 MiB`` or ``1.2 MiB to 3.4 MiB``; ``?`` if nothing is known."""
+    """Return a number of bytes of which only the bounds ``n`` are known: ``3.4 MiB`` (bounds are equal), ``at
+    least 3.4 MiB``, ``at most 3.4 MiB`` or ``1.2 MiB to 3.4 MiB``; ``?`` if nothing is known."""
     if n.exact is not None:
         return size(n.exact)
     if n.most is None:
@@ -102,16 +104,17 @@ def between(n: Bounds) -> str:
 
 
 def axes(c: Collective) -> str:
-    """Return the mesh axes over which a collective communicates, as ``data,model``; ``?`` if they are
-    unknown, and ``one device`` if there are none. The text is ``part of data`` if each group of communicating
-    devices covers only a part of that axis."""
+    """Return the mesh axes over which the collective ``c`` communicates: ``data,model``; ``?`` if they are
+    unknown, ``one device`` if there are none. ``part of data``: each group of communicating devices covers
+    only a part of that axis."""
     if c.axes_around:
         return f"part of {','.join(c.axes_around)}"
     return over_axes(c.over)
 
 
 def over_axes(over: Axes) -> str:
-    """Return mesh axes as ``data,model``; ``?`` if they are unknown, and ``one device`` if there are none."""
+    """Return the mesh axes ``over`` as text: ``data,model``; ``?`` if they are unknown, ``one device`` if
+    there are none."""
     return axes_text(over) or "one device"
 
 
@@ -122,8 +125,8 @@ def executions(n: int | None) -> str:
 
 
 def times(c: Collective) -> str:
-    """Return how often a collective runs in one call of the program, as ``4x``; empty if it runs once. In a
-    branch of a conditional, which may not be taken, the text is ``at most 4x`` or ``at most once``."""
+    """Return how often the collective ``c`` runs in one call of the program: ``4x``; empty if it runs once.
+    In a branch of a conditional, which may not be taken: ``at most 4x`` or ``at most once``."""
     if c.branches:
         return "at most once" if c.executions == 1 else f"at most {executions(c.executions)}"
     return "" if c.executions == 1 else executions(c.executions)
@@ -136,8 +139,8 @@ def overlap(c: Collective) -> str:
 
 
 def line_of(c: Collective, places: Places) -> str:
-    """Return the source line of a collective, as ``train.py:88 in main``; empty if unknown. If the line is
-    only that of a neighboring instruction, the text begins with ``probably``. ``places`` shortens file
+    """Return the source line of the collective ``c``: ``train.py:88 in main``; empty if unknown. If it is
+    only the line of a neighboring instruction: ``probably train.py:88 in main``. ``places`` shortens file
     names."""
     found = places.inside(c.source)
     return "" if found is None else f"probably {found}" if c.source_certainty == LIKELY else found
@@ -145,8 +148,8 @@ def line_of(c: Collective, places: Places) -> str:
 
 def reason(c: Collective, places: Places) -> str:
     """Return why a program has the collective ``c``: ``sharding constraint P('data') at train.py:88 in
-    main``, ``weight params['w'] (FSDP)``, ``requested by the program`` or ``inserted by the partitioner``.
-    The text is empty if this is unknown. ``places`` shortens file names."""
+    main``, ``weight params['w'] (FSDP)`` (it collects a sharded weight), ``requested by the program`` or
+    ``inserted by the partitioner``. Empty if unknown. ``places`` shortens file names."""
     if c.constrained_at is not None:
         return f"sharding constraint {c.constraint or ''} at {places.inside(c.constrained_at)}"
     if c.weight is not None:

@@ -17,8 +17,8 @@ CLAUSE = 300
 
 
 def text(value: Field) -> str:
-    """Return the text of a message, or of the value of one of its fields: ``Bytes(1024)`` -> ``1.0 KiB``. The
-    text of None is empty.
+    """Return the text of ``value``, a message or the value of one of its fields: ``Bytes(1024)`` -> ``1.0
+    KiB``. The text of None is empty. Names from the user's program are not escaped.
 
     Raises:
       KeyError: there is no such template, or the template has a field that the message lacks.
@@ -61,8 +61,8 @@ def short(words: Words) -> str:
 
 
 def frames(words: Words, *, shortened: bool = False) -> Iterator[Frame]:
-    """Yield the lines of code that the text of a message contains; with ``shortened``, those of its short
-    form. Nothing is yielded for a plain text."""
+    """Yield the lines of code that the text of the message ``words`` contains; with ``shortened``, those of
+    its short form. A plain text yields nothing."""
     if isinstance(words, Message):
         template = SHORT[words.slug] if shortened and words.slug in SHORT else TEMPLATES[words.slug]
         for _, name, _, _ in string.Formatter().parse(template):
@@ -87,4 +87,5 @@ def _frames_of(value: Field) -> Iterator[Frame]:
 
 
 def _filled(template: str, message: Message) -> str:
+    """Return ``template`` with the fields of ``message`` as texts in place of its braces."""
     return template.format_map({name: text(field) for name, field in message.fields.items()})

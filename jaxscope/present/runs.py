@@ -22,8 +22,8 @@ _VERBS = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 
 
 def title(run: Run, directory: RunDir | None) -> str:
-    """Return the user's command without the interpreter, as ``train.py --epochs 3``. If the command is
-    unknown, return the name of the run's ``directory``, or ``a run`` if ``directory`` is None."""
+    """Return the user's command without the interpreter: ``train.py --epochs 3``. If the command is unknown,
+    return the name of the run's ``directory``, or ``a run`` if ``directory`` is None."""
     words = directory.argv if directory is not None else None
     if words is None:
         main = run.main
@@ -32,22 +32,29 @@ def title(run: Run, directory: RunDir | None) -> str:
 
 
 def compilation_name(run: Run, c: Compilation) -> str:
-    """Return the name of a compilation: ``train_step #4`` for the fourth compilation of this function. A call
-    that only missed JAX's fast path (the C++ cache of jit) has no number."""
+    """Return the name of the call ``c``: ``train_step #4`` for the fourth compilation of this function. A
+    call that missed only JAX's fast path (the C++ cache of jit) compiled nothing and has no number:
+    ``train_step``."""
     n = run.number(c)
     return function_name(c.function) + (f" #{n}" if n else "")
 
 
 def verb(phase: str) -> str:
-    """Return the verb for a phase: ``trace`` -> ``tracing``; an unknown phase is returned unchanged."""
+    """Return the word for a ``phase`` in progress: ``tracing`` for ``trace``. An unknown phase is returned
+    unchanged."""
     return _VERBS.get(phase, phase)
 
 
 def compiling(run: Run, *, shares: bool = True) -> list[Span]:
-    """Return how much of the run's time went into tracing, lowering and compiling: ``28.1 s of 2 min 14 s
-    (21 %) went into tracing, lowering and compiling``. Empty if that is unknown. The text also has the
-    seconds of recorded processes that the program started. ``shares``: whether the text may have a
-    percentage."""
+    """Return how much of the run's time went into tracing, lowering and compiling: ``28.1 s of 2 min 14 s (21
+    %) went into tracing, lowering and compiling``. Empty if that is unknown.
+
+    The seconds are those of the main process; those of recorded processes that the program started follow. If
+    only such processes were recorded, the text has their seconds alone.
+
+    Args:
+      shares: whether the text may have a percentage.
+    """
     total, started = run.recorded_seconds, run.started
     if total is None:
         return []
@@ -75,9 +82,9 @@ def compiling(run: Run, *, shares: bool = True) -> list[Span]:
 
 
 def not_compiling(run: Run) -> list[Span]:
-    """Return what the run spent its time on, apart from compiling: ``The other 6.3 s: 2.6 s until the first
-    compilation (imports, set-up), 3.7 s for everything else``. Empty if that is unknown or too little to
-    show."""
+    """Return on what the run spent the time in which it did not compile: ``The other 6.3 s: 2.6 s until the
+    first compilation (imports, set-up), 3.7 s for everything else``. Empty if this is unknown or too little
+    to show."""
     t = wall_time(run)
     if t is None or t.seconds - t.compiling < LEAST_OTHER * t.seconds:
         return []
@@ -96,8 +103,8 @@ def not_compiling(run: Run) -> list[Span]:
 
 
 def _asleep(run: Run) -> float:
-    """Return the seconds in which the main thread slept in Python code for an unknown reason; 0 if not
-    measured."""
+    """Return the seconds in which the main thread slept in Python code for an unknown reason; 0 if this was
+    not measured."""
     return sum(s.seconds for s in line_times.by_line(run) if s.doing == SLEEPING)
 
 
@@ -155,8 +162,8 @@ def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
 
 def cut_short(run: Run) -> str:
     """Return when and why the recording of a process stopped before the program's end: ``, the recording
-    stopped after 3.2 s: ...``. The caller appends it to another text. It is empty if no recording stopped
-    early."""
+    stopped after 3.2 s: ...``. The caller appends the text to another one. Empty if no recording stopped
+    early; of several, the first stop is named."""
     if not run.stopped:
         return ""
     first = run.stopped[0]
@@ -168,7 +175,8 @@ def cut_short(run: Run) -> str:
 
 
 def gaps(run: Run) -> list[list[Span]]:
-    """Return a line for each part of the run that was not recorded, not understood or damaged."""
+    """Return a line for each part of the run that was not recorded, could not be read, or is from a newer
+    jaxscope. Empty if there is none."""
     lines: list[list[Span]] = [
         [("Not recorded  ", "warning"), f"{brief(lost.seam, 60)}: {brief(lost.reason, 300)}"]
         for lost in run.degraded

@@ -1,4 +1,4 @@
-"""Write what the time of a step is spent on."""
+"""Write as text on what the time of a training step is spent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def worth_showing(s: StepSeconds) -> bool:
 
 
 def total(s: StepSeconds) -> list[Span]:
-    """Return the mean time of a step, and the steps of which it is the mean: ``41 ms, the mean of 183 steps
+    """Return the mean time of a step, and over which steps the mean is taken: ``41 ms, the mean of 183 steps
     without a compilation (2 to 184 of 200)``."""
     which = "" if s.compiling else " without a compilation"
     of = f" of {s.total:,}" if s.total is not None and s.total > s.last else ""
@@ -34,8 +34,8 @@ def total(s: StepSeconds) -> list[Span]:
 
 
 def part(p: Spent, places: Places) -> list[Span]:
-    """Return what a step spends time on, and the user's line that causes it: ``waiting for float(loss)
-    train.py:31``. ``p`` is the time of this line in the step; ``places`` shortens file names."""
+    """Return on what a step spends the time ``p``, and the user's line that causes it: ``waiting for
+    float(loss)  train.py:31``. ``places`` shortens file names."""
     where = places.frame(p.line) or "an unknown line"
     if p.caller is not None:
         where += f", called at {places.frame(p.caller)}"
@@ -44,14 +44,14 @@ def part(p: Spent, places: Places) -> list[Span]:
 
 
 def share(seconds: float, s: StepSeconds) -> str:
-    """Return ``seconds`` of a step as text, with their share of the step's time: ``30 ms  73 %``. ``s`` has
-    the step's time."""
+    """Return ``seconds`` of a step as text, with their share of the step's time, which ``s`` has: ``30 ms
+    73 %``."""
     return f"{short_seconds(seconds)}  {100 * seconds / s.seconds:3.0f} %"
 
 
 def in_short(s: StepSeconds, places: Places) -> list[Span]:
-    """Return the time of a step with its costliest line, if that line is worth showing: ``a step takes 41 ms:
-    30 ms waiting for float(loss)  train.py:31``. ``places`` shortens file names."""
+    """Return the time of a step, and its costliest line: ``a step takes 41 ms: 30 ms waiting for float(loss)
+    train.py:31``. A line with less than 5 % of the time is left out. ``places`` shortens file names."""
     spans: list[Span] = ["a step takes ", (short_seconds(s.seconds), "figure")]
     if s.spent and s.spent[0].seconds >= LEAST * s.seconds:
         spans += [": ", f"{short_seconds(s.spent[0].seconds)} ", *part(s.spent[0], places)]

@@ -58,7 +58,8 @@ def waiting(behind: Sequence[int]) -> str:
 
 def _unlisted(p: Program) -> str:
     """Return a possible reason why ``p`` was not compiled: no page of the vendor lists a TPU slice (a group
-    of chips) of this shape. Empty if this reason does not apply."""
+    of chips) of this shape; the text names similar slices that are listed. Empty if this reason does not
+    apply."""
     near = machines.unlisted(p.target or "")
     return (
         f" (no page lists a slice {escape(p.target or '', 40)}; near it: {', '.join(near)})" if near else ""
@@ -66,9 +67,9 @@ def _unlisted(p: Program) -> str:
 
 
 def bounds_besides(time_bounds: Bounds) -> str:
-    """Return the lower bounds of a program's run time other than the largest: ``memory 0.4 ms, data 3.0 ms``.
-    Bounds of 0 are left out. Remarks may follow: why operations are not counted, and which hardware speeds
-    are not from the vendor."""
+    """Return the lower bounds of a program's run time, without the largest one: ``memory 0.4 ms, data 3.0
+    ms``. Bounds of 0 are left out. Remarks may follow: why operations are not counted, and which bounds use
+    hardware figures that are not from the vendor."""
     each: list[tuple[Bound | None, float | None]] = [
         (COMPUTE, time_bounds.compute),
         (MEMORY, time_bounds.memory),
@@ -89,14 +90,14 @@ def bounds_besides(time_bounds: Bounds) -> str:
 
 
 def bound_name(bound: Bound | None) -> str:
-    """Return what a bound is about: ``compute``, ``memory``, or mesh axes, as ``data,model``; ``?`` for None,
-    unknown axes."""
+    """Return the name of a bound: ``compute``, ``memory``, or for collectives the mesh axes, ``data,model``;
+    ``?`` for None, unknown axes."""
     return escape(bound if isinstance(bound, str) else axes.text(bound), 40)
 
 
 def short(value: float | None) -> str:
-    """Return a time in seconds as text, with a unit that fits: ``4.1 ms``, ``38 us``, ``9 ns``. Return
-    ``unknown`` for None."""
+    """Return ``value`` seconds as text, with a unit that fits: ``4.1 ms``, ``38 us``, ``9 ns``; ``unknown``
+    for None."""
     if value is None:
         return "unknown"
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
@@ -106,14 +107,15 @@ def short(value: float | None) -> str:
 
 
 def least(time_bounds: Bounds) -> str:
-    """Return the largest lower bound of a program's run time, with what takes this time: ``4.1 ms, compute``.
-    The text is empty if no bound is known."""
+    """Return the largest lower bound of a program's run time, and which bound it is: ``4.1 ms, compute``. The
+    text is empty if no bound is known."""
     return "" if time_bounds.binds is None else f"{short(time_bounds.least)}, {bound_name(time_bounds.binds)}"
 
 
 def memory_fit(program_fit: Fit) -> list[Span]:
-    """Return the memory that a program needs on a device: ``3.2 GiB of 15.8 GiB on a device``, or ``does not
-    fit: 20.3 GiB in 15.8 GiB (temporaries 12.0 GiB)``. Empty if unknown."""
+    """Return the memory that a program needs on a device, and how much a device has: ``3.2 GiB of 15.8 GiB on
+    a device``, or ``does not fit: 20.3 GiB in 15.8 GiB (temporaries 12.0 GiB)``. Empty if the needed memory
+    is unknown."""
     if program_fit.used is None:
         return []
     if program_fit.fits is not False:
@@ -147,8 +149,8 @@ def largest(program_fit: Fit, texts: Texts, most: int | None) -> list[list[Span]
 
 
 def bounds(time_bounds: Bounds) -> list[Span]:
-    """Return the lower bounds of a program's run time:
-    ``no call takes less than 4.1 ms (compute); memory 0.4 ms``."""
+    """Return the lower bounds of a program's run time, the largest first: ``no call takes less than 4.1 ms
+    (compute); memory 0.4 ms``. At least one bound must be known."""
     others = bounds_besides(time_bounds)
     least_text = f"{short(time_bounds.least)} ({bound_name(time_bounds.binds)})"
     return [("no call takes less than ", "dim"), least_text, (f"; {others}" if others else "", "dim")]

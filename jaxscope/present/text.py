@@ -20,7 +20,8 @@ _CELL = re.compile(r"In\[\d+\]")  # a cell of a notebook
 
 
 def seconds(value: float | None) -> str:
-    """Return a time in seconds as text: ``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` if unknown."""
+    """Return a time in seconds as text: ``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` if it is None or not
+    finite."""
     if value is None or not math.isfinite(value):
         return "?"
     if value < 0.0005:
@@ -50,14 +51,14 @@ def short_seconds(value: float) -> str:
 
 
 def count(n: float, one: str, many: str | None = None) -> str:
-    """Return the number ``n`` with its noun: ``1 trace``, ``1,200 traces``. ``one`` is the noun in the
-    singular, ``many`` in the plural; None: ``one`` with an s."""
+    """Return the number ``n`` with its noun: ``1 trace``, ``1,200 traces``. A float gets three digits: ``2.53
+    steps``. ``one`` is the noun in the singular, ``many`` in the plural; None: ``one`` with an s."""
     number = f"{n:,}" if isinstance(n, int) else f"{n:.3g}"
     return f"{number} {one if number == '1' else many or one + 's'}"
 
 
 def size(n: float | None) -> str:
-    """Return a number of bytes as text: ``812 B``, ``3.4 MiB``; ``?`` if unknown."""
+    """Return a number of bytes as text: ``812 B``, ``3.4 MiB``; ``?`` for None."""
     if n is None:
         return "?"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
@@ -68,7 +69,8 @@ def size(n: float | None) -> str:
 
 
 def listed(names: Sequence[str], most: int | None = None, things: str = "") -> str:
-    """Return names as one text: ``a, b and c``; with more than ``most`` of them, ``a, b and 4 more``.
+    """Return names as one text: ``a, b and c``; with more than ``most`` of them: ``a, b and 4 more``. Empty
+    if there are no names.
 
     ``things`` is the noun after that number, in the plural: ``a, b and 4 more lines``, ``a, b and 1 more
     line``.
@@ -82,7 +84,8 @@ def listed(names: Sequence[str], most: int | None = None, things: str = "") -> s
 
 
 def line(frame: Frame) -> str:
-    """Return the line of a frame: ``train.py:12``, or ``In[3], line 12`` for a cell of a notebook."""
+    """Return the file name and line number of ``frame``: ``train.py:12``, or ``In[3], line 12`` for a cell of
+    a notebook."""
     return numbered(PurePath(frame.file).name, frame.line)
 
 
@@ -102,13 +105,13 @@ def brief(text: str, room: int) -> str:
 
 
 class Places:
-    """Writes lines of code as text with short file names: only the last part of the path (``train.py``),
-    unless two files of the run have the same last part. The path of a file in an installed package begins
-    with the package (``optax/losses/_classification.py``).
+    """Writes lines of code as text with short file names: only the last part of the path (``train.py``). If
+    two files of the run have the same last part, it writes their paths, relative to the program's working
+    directory if they are in it. The path of a file in an installed package begins with the package
+    (``optax/losses/_classification.py``).
 
     Args:
-      whole: write the whole path, where possible relative to the program's working directory or to
-        site-packages.
+      whole: write every path, relative to the working directory or to site-packages if the file is there.
     """
 
     def __init__(self, run: Run, *, whole: bool = False) -> None:
@@ -126,6 +129,7 @@ class Places:
                 (self._shared if name in known else known).add(name)
 
     def file(self, name: str) -> str:
+        """Return the escaped name of the file with the path ``name``, shortened as the class says."""
         path = PurePath(name)
         installed = "site-packages" in path.parts
         unique = self._shared is not None and path.name not in self._shared
@@ -151,6 +155,8 @@ class Places:
         return None if frame is None else f"{self.frame(frame)} in {escape(frame.function, 80)}"
 
     def function(self, f: Function) -> str | None:
+        """Return where the function ``f`` is defined: ``train.py:12``, ``train.py`` without a line, or
+        None."""
         if not f.seen.file:
             return None
         file = self.file(f.seen.file)
@@ -158,12 +164,13 @@ class Places:
 
 
 def function_name(f: Function) -> str:
-    """Return the displayed name of a function: ``Trainer.step``; ``main.loss`` if main defines it."""
+    """Return the escaped name of a function for display: ``Trainer.step``; ``main.loss`` if main defines
+    it."""
     return escape(f.display_name, 100)
 
 
 def wrapper_name(wrapper: str) -> str:
-    """Return the name by which users know the function transformation ``wrapper``, escaped: ``jax.jit`` for
+    """Return the escaped name by which users know the function transformation ``wrapper``: ``jax.jit`` for
     ``jaxlib.PjitFunction`` (the class of ``jax.jit(f)``). Other names are only escaped."""
     return escape("jax.jit" if wrapper == "jaxlib.PjitFunction" else wrapper)
 
@@ -181,8 +188,8 @@ def missing_accelerators(packages: Iterable[str]) -> str:
 
 
 def command(argv: Sequence[str]) -> str:
-    """Return the user's command without the interpreter and its options. Examples: ``train.py --epochs 3``,
-    ``-m pkg.train``."""
+    """Return the escaped command of the user without the interpreter and its options: ``train.py --epochs
+    3``, ``-m pkg.train``. The code after ``-c`` is replaced by ``…``."""
     words = list(argv)
     if words and PurePath(words[0]).name.startswith(("python", "pypy")):
         words = words[1:]

@@ -22,9 +22,9 @@ def waiting(waited: float) -> list[Span]:
 
 
 def name(t: Transfer) -> str:
-    """Return a name for a transfer between host and devices: the expression that made it (``float(loss)``).
-    If that is unknown, return the arguments of a jitted function that the call transferred (``batch['x'] of
-    train_step``), or else the kind of the transfer (``device_put``)."""
+    """Return a name for the transfers ``t`` between host and devices: the expression that caused them
+    (``float(loss)``). If it is unknown, return the transferred arguments of a jitted function (``batch['x']
+    of train_step``), or else the kind of the transfers (``device_put``)."""
     if t.text is None and t.function is not None:
         paths = ", ".join(t.paths[:3]) + (", ..." if len(t.paths) > 3 else "")
         return brief(f"{paths} of {function_name(t.function)}", 80)

@@ -178,7 +178,7 @@ def in_scopes(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[
 
 def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
     """Return all actions, with the user's keys in place of the default keys. ``keys`` is action id ->
-    configured keys, written as ``"x"``, ``"ctrl+f,/"`` or ``"^f"``.
+    configured keys, such as ``x``, ``ctrl+f,/`` or ``^f``.
 
     Raises:
       UsageError: an id does not exist, a key is empty or has a space, or a configured key is already the key
@@ -205,6 +205,8 @@ def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
 
 
 def _normal(id: str, keys: str) -> str:
+    """Return the configured ``keys`` of the action ``id`` in Textual's names: ``^f,/`` gives
+    ``ctrl+f,slash``. Raise UsageError for an empty key, or one with a space."""
     found = [k.strip() or k for k in keys.split(",")] if keys != "," else [keys]
     if not all(found) or any(" " in k.strip() for k in found):
         hint = 'for example: "x" or "ctrl+f,slash"'
@@ -214,6 +216,8 @@ def _normal(id: str, keys: str) -> str:
 
 
 def _together(a: str, b: str) -> bool:
+    """Return whether actions with the scopes ``a`` and ``b`` may apply at the same time, and so need
+    different keys."""
     return a == b or not any(a in scopes and b in scopes for scopes in _APART)
 
 
@@ -237,7 +241,8 @@ def spelled(keys: str, *, all_of_them: bool = False) -> str:
 
 
 def key_of(id: str, table: Sequence[Action] = ACTIONS) -> str:
-    """Return the first key, as displayed, of the action ``id`` in ``table``: ``find`` -> ``/``."""
+    """Return the first key of the action ``id`` as it is displayed: ``/`` for ``find``. ``table`` has the
+    actions with their keys."""
     return next(spelled(a.keys) for a in table if a.id == id)
 
 
@@ -259,18 +264,19 @@ def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
 
 
 def namespaced(action: Action) -> str:
-    """Return Textual's name of an action, which begins with the object that performs it: ``app.find``,
+    """Return the call of an action as Textual writes it, after the object that performs it: ``app.find``,
     ``focused.top`` (the focused pane) or ``screen.star``."""
     where = "app" if action.scope == "app" else "focused" if action.scope in PANES else "screen"
     return f"{where}.{action.does}"
 
 
 def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions to show in a footer of ``width`` columns, in the order of ``scopes``. By priority
-    (``Action.footer``), each action with a key is added that still fits.
+    """Return the actions to show in a footer of ``width`` characters, in the order of ``scopes``. If there is
+    not room for all, those with the highest priority (``Action.footer``) are chosen first. Actions without a
+    key are left out.
 
     Args:
-      scopes: only actions with one of these scopes are added.
+      scopes: only actions with one of these scopes are shown.
       table: the actions to choose from.
     """
     able = [a for a in in_scopes(scopes, table) if a.footer and a.keys]

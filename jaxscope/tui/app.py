@@ -53,8 +53,8 @@ REST = 3  # the pause after a redraw, in which keys are handled, as a multiple o
 
 
 def hung_up() -> bool:
-    """Return whether standard input is no terminal (any more), so that the view must end; False if there is
-    no standard input."""
+    """Return whether standard input was lost or is no terminal, so that the view must end. False if the
+    process has no standard input at all."""
     try:
         termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
     except (OSError, termios.error):  # under nohup, no SIGHUP reports that the terminal was closed
@@ -65,7 +65,8 @@ def hung_up() -> bool:
 
 
 class RunChanged(Message):
-    """Announce that the run or its findings changed since the screens were drawn."""
+    """Announce that the run or its findings changed since the screens were drawn. ``version`` is the new
+    ``Feed.version``."""
 
     def __init__(self, version: int) -> None:
         super().__init__()
@@ -168,7 +169,7 @@ class App(Verbs):
         super().refresh_css(animate)
 
     def _hear(self) -> None:
-        """Bind the keys that the user configured in place of the default keys in ``actions.ACTIONS``."""
+        """Bind the keys that the user configured, in place of the default keys in ``actions.ACTIONS``."""
         own = {a.id: a.keys for a in actions.ACTIONS}
         changed = {a.id: a for a in self.actions if a.keys != own[a.id]}
         self.set_keymap({id: a.keys for id, a in changed.items() if own[id]})
@@ -177,6 +178,8 @@ class App(Verbs):
                 self.bind(a.keys, a.does, show=False)
 
     async def on_event(self, event: Event) -> None:
+        """Record the time of each key. Pass a letter on to the search line if it was typed just before the
+        line opened."""
         if isinstance(event, Key):
             self.feed.key()
             line = self.focused
@@ -194,7 +197,7 @@ class App(Verbs):
 
     def _tick(self) -> None:
         """Read new events and output of the program, and request a redraw if the screens are out of date. A
-        timer calls this method every ``feed.PERIOD_S`` seconds."""
+        timer calls this method every ``feed.PERIOD_S`` seconds. If the terminal is gone, end the view."""
         now = time.monotonic()
         if not self.is_headless and hung_up():
             self._end("terminated")
@@ -242,6 +245,7 @@ class App(Verbs):
         self.call_later(self._show_news)  # after the keys that came meanwhile
 
     def _show_news(self) -> None:
+        """Redraw the current screen; while the user types, only now and then."""
         began = time.monotonic()
         if self.feed.typed and began < self._drawn_at + NEWS_S:
             self._seen = -1  # redraw in a later tick
@@ -262,8 +266,6 @@ class App(Verbs):
 
     @property
     def view(self) -> View | None:
-        """Return the current screen if it is a ``View`` whose panes all exist. Return None if a dialog is
-        open, or if the screen is being switched."""
         try:
             return self.screen if isinstance(self.screen, View) and self.screen.complete else None
         except textual.app.ScreenStackError:
@@ -283,14 +285,9 @@ class App(Verbs):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Set the selection that the screens share.
-
-        Args:
-          function: the id of a function.
-          compilation: the id of one of its compilations; None: none is selected.
-          instruction: the name of the HLO instruction at which the program screen opens; None: at none.
-          place: the line of the user's source at which the program screen opens; None: at none.
-        """
+        """Select ``function`` and ``compilation`` (ids) for all screens; None: no compilation. The program
+        screen then opens at the HLO ``instruction`` with this name, or at the source line ``place``; None: at
+        no particular line."""
         self.function, self.compilation, self.instruction, self.place = (
             function,
             compilation,

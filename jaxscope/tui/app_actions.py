@@ -34,7 +34,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
       trail: names of the screens visited before, the latest last; the action ``back`` returns to them.
       leaving: whether the app is closing; then all actions are ignored.
       actions: all actions with the keys that the user configured.
-      function, compilation: ids of the selection; None: nothing is selected.
+      function, compilation: ids of the selected function and compilation; None: none is selected.
     """
 
     feed: Feed
@@ -61,7 +61,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run the action of a key, click or command; ignore it once the app is closing."""
+        """Run the action of a key, click or command, unless the app is closing. Return whether it was
+        handled."""
         return self.leaving or await super().run_action(action, default_namespace, namespaces)
 
     def exit(
@@ -73,12 +74,14 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             super().exit(result, return_code, message)
 
     async def action_show(self, name: str) -> None:
-        """Switch to the screen ``name``, and wait until it can take keys."""
+        """Switch to the screen ``name`` (see ``actions.VIEWS``), and wait until it can take keys."""
         if name != self.current_mode:
             self.trail = [*self.trail[-20:], str(self.current_mode)]
             await self.switch_mode(name)
 
     async def action_back(self) -> None:
+        """Undo the first of these that applies: a notice, the search, the zoom, a step to a pane with
+        details, a switch of screens."""
         screen = self.view
         if screen is not None and screen.query("Toast"):
             self.clear_notifications()
@@ -136,12 +139,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             self.outside(command, command[0])
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Run ``command`` in the terminal and return to the view when the command ends.
-
-        Args:
-          name: the name of the command, for an error message.
-          instead: what to show if the command cannot be run; None: ``name`` and the error.
-        """
+        """Run ``command`` in the terminal and return to the view when it ends. If it cannot be run, show
+        ``instead``, or if that is None, ``name`` (of the command) and the error."""
         trouble: Exception | None = None
         try:
             with self.suspend():  # an exception that leaves this block would leave the app suspended
@@ -181,7 +180,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         def do() -> None:
             try:
                 text = self.feed.others.call(exports.rank, group.directory)
-            except Exception:  # as above
+            except Exception:  # the other process has no terminal on which to show the reason
                 text = f"Rank {group.first} could not be read."
             self.call_from_thread(self.push_screen, Page(f"Rank {group.first}", text))
 
@@ -190,6 +189,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     # -- files ------------------------------------------------------------------------------------
 
     async def action_export(self) -> None:
+        """Let the user choose what to write to files."""
         able = [a for a in self.actions if a.id.startswith("export.")]
         columns = [
             Column[Action]("write", lambda a, _: a.words),
@@ -210,6 +210,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         self._write("svg", self.export_screenshot(title=f"jaxscope {self.current_mode}"))
 
     def _write(self, ending: str, text: str) -> None:
+        """Write ``text`` to a new file named after the run and the screen, with this ``ending``, and show its
+        path or the error."""
         path = exports.free(self.feed.directory, f"{self.current_mode}.{ending}")
         try:
             files.write(path, text, mode=files.SHARED)
@@ -223,6 +225,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         self._apart(path, exports.report, self.feed.directory, path)
 
     def action_export_programs(self) -> None:
+        """Write the texts of the selected compilation, else of the latest of the selected function, else of
+        the one that the program screen shows first."""
         run = self.feed.run
         c = run.compilations.get(self.compilation or "")
         if c is None or c.function.id != self.function:
@@ -242,7 +246,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         def do() -> None:
             try:
                 self.feed.others.call(work, *arguments)
-            except Exception:  # as above
+            except Exception:  # the other process has no terminal on which to show the reason
                 self.call_from_thread(self._notice, f"{path} could not be written", bad=True)
             else:
                 self.call_from_thread(self._notice, f"written: {path}")
@@ -257,6 +261,8 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         await self.action_leave()
 
     async def action_leave(self) -> None:
+        """Close the app. If this command started the program, which still runs, first ask whether it
+        continues."""
         if isinstance(self.screen, Leave):
             return
         if self.owned and self.goes_on():

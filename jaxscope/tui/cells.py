@@ -1,6 +1,6 @@
 """Define styled text, and the columns of tables.
 
-A styled text is a list of parts: plain strings, and pairs (text, name of a style in STYLES). The theme
+A styled text is a list of parts: plain strings, and pairs (text, name of a style in ``style.CSS``). The theme
 defines the color of each style. The text of a cell is not escaped; widgets draw it with ``parts``, ``plain``
 and ``fitted``, which escape it.
 """
@@ -69,15 +69,12 @@ def number_column(
     wide: int = 0,
     unknown: str = "",
 ) -> Column[T]:
-    """Return a column of numbers, aligned to the right and sorted with the largest number first.
+    """Return a column of numbers, aligned to the right and sorted with the largest number first. ``title``,
+    ``width``, ``wide`` and ``unknown`` are those of ``Column``.
 
     Args:
-      title: the heading of the column.
-      value: returns the number of an item, or something else that can be sorted.
-      text: returns the text of a cell, from the result of ``value``.
-      width: least width in characters.
-      wide: the column is shown only if the table is at least this many characters wide; 0: always.
-      unknown: why a cell is ``?``; shown in the footer while the cursor is on a row with such a cell.
+      value: takes an item and returns its number, or something else that can be sorted.
+      text: takes the result of ``value`` and returns the text of the cell.
     """
     return Column(
         title,
@@ -110,8 +107,9 @@ def unescaped(cell: Cell) -> str:
 
 
 def fitted(cell: Cell, width: int, *, right: bool = False) -> list[tuple[str, str]]:
-    """Return ``cell``, a styled text, as pairs (escaped text, name of the style), cut or padded to exactly
-    ``width`` terminal columns. A cut text ends in ``…``. With ``right``, spaces are added at the left."""
+    """Return ``cell``, a styled text, as pairs (escaped text, name of the style) that fill exactly ``width``
+    terminal columns. A longer text is cut and ends in ``…``. A shorter one gets spaces after it, or with
+    ``right`` before it."""
     made: list[tuple[str, str]] = []
     left = width
     all_parts = parts(cell)

@@ -67,8 +67,8 @@ class Help(ModalScreen[None]):
 
 
 class Leave(ModalScreen[str | None]):
-    """Ask whether a program that this command started is to continue after the view is closed. The result is
-    ``detach`` (the program continues), ``stop``, or None (the view stays open)."""
+    """Ask whether the program, which this command started and which still runs, continues after the view is
+    closed. The result is ``detach`` (the program continues), ``stop``, or None (the view stays open)."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [

@@ -36,7 +36,7 @@ _GOTO = {"code", "code-insiders", "codium", "cursor", "windsurf"}
 
 
 def openable(file: str) -> str | None:
-    """Return the absolute path of ``file``, which is safe to pass to an editor. None if ``file`` is no
+    """Return the absolute path of ``file``, which is safe to pass to an editor. None if there is no such
     regular file, or if the path has unprintable characters."""
     path = Path(file)
     try:
@@ -47,12 +47,12 @@ def openable(file: str) -> str | None:
 
 
 def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> list[str] | None:
-    """Return the command that opens ``file`` in the user's editor, which is ``$VISUAL`` or else ``$EDITOR``.
-    None if neither is set, or if the value cannot be parsed.
+    """Return the command that opens ``file`` in the user's editor: ``["vim", "+12", "--", "/a/train.py"]``.
+    The editor is ``$VISUAL`` or else ``$EDITOR``. None if neither is set, or if the value cannot be parsed.
 
     Args:
       file: the path of the file, a result of ``openable``.
-      line: the line to go to; left out if the editor might not take it.
+      line: the line to go to; left out if the editor is unknown, or if it could misread a colon in ``file``.
       environ: the environment variables; None: those of this process.
     """
     known = os.environ if environ is None else environ

@@ -20,8 +20,9 @@ COLUMNS = 100  # characters per line of the findings about the ranks
 
 
 def free(directory: RunDir, ending: str) -> Path:
-    """Return an unused path in the current directory: the name of the run, then ``ending``. For the run
-    ``train``: ``overview.txt`` -> ``train.overview.txt``. If this file exists: ``train.overview-2.txt``."""
+    """Return an unused path in the current directory: the name of the run, a dot, then ``ending``. For the
+    run ``train``, ``overview.txt`` gives ``train.overview.txt``, and if this file exists,
+    ``train.overview-2.txt``."""
     stem = clean_name(directory.path.name)
     path = Path(f"{stem}.{ending}").absolute()
     name, dot, suffix = ending.rpartition(".")
@@ -33,8 +34,8 @@ def free(directory: RunDir, ending: str) -> Path:
 
 
 def report(directory: RunDir, path: Path) -> None:
-    """Write the output of ``jaxscope report --format json`` to the file ``path``. This loads the whole run,
-    so the view calls it in another process."""
+    """Write the JSON report (``jaxscope report --format json``) of the run in ``directory`` to the file
+    ``path``. This loads the whole run, so the view calls it in another process."""
     from jaxscope.model import ranks as model
     from jaxscope.model.load import load
     from jaxscope.report.json_report import pieces
@@ -46,8 +47,12 @@ def report(directory: RunDir, path: Path) -> None:
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:
     """Write the texts of one compilation into the directory ``out``, as ``jaxscope dump`` does. Return the
-    paths of the files; empty if the run has no such compilation. ``function`` is the id of a function,
-    ``number`` the number of one of its compilations, from 1."""
+    paths of the files; empty if the run has no such compilation.
+
+    Args:
+      function: the id of a function.
+      number: the number of one of its compilations, from 1.
+    """
     from jaxscope.model.load import load
     from jaxscope.report.dump import dump
 
@@ -126,6 +131,8 @@ def ranks(directory: RunDir) -> JobRanks | None:
 
 
 def _lane(rank: Rank, began: int, length: int) -> str:
+    """Draw ``RankGroup.lane`` for ``rank``. The job began at ``began`` and lasts ``length``, in
+    nanoseconds."""
     if length <= 0:
         return ""
     until = (rank.left_ns or rank.last_ns or began) - began

@@ -92,9 +92,8 @@ class Feed:
         return self.tail.run
 
     def places(self, *, whole: bool = False) -> Places:
-        """Return an object that shortens the file names of the run. It is created again when the run has
-        grown. With ``whole``, a file name keeps its path below the working directory, so that the file can be
-        opened."""
+        """Return an object that shortens the file names of the run; a new one if the run has grown. With
+        ``whole``, file names keep their path below the working directory."""
         known = self._places.get(whole)
         size = (len(self.run.functions), len(self.run.compilations))
         if known is None or known[0] != size:
@@ -107,8 +106,7 @@ class Feed:
 
     @property
     def cut_off(self) -> bool:
-        """Return whether the program has ended and its log is incomplete, for example because the program was
-        killed."""
+        """Return whether the program has ended without a complete log, for example because it was killed."""
         return not self.running and self.run.main_recorded and not self.run.complete
 
     @property
@@ -132,14 +130,17 @@ class Feed:
         return self._stop.wait(YIELD_S if self.typed else BREAK_S)
 
     def start(self) -> None:
+        """Start the threads that read events and compute findings."""
         for work in (self._follow, self._conclude):
             thread = threading.Thread(target=work, daemon=True, name=f"jaxscope{work.__name__}")
             thread.start()
             self._threads.append(thread)
 
     def stop(self) -> None:
+        """End the threads, waiting at most a second for each, the worker processes and the feeds of the
+        sub-runs."""
         self._stop.set()
-        self.others.stop()  # they would continue to read texts that are not needed any more
+        self.others.stop()  # these processes would continue to read texts that nobody needs
         for thread in self._threads:
             thread.join(1.0)
         for part in self.parts:
@@ -147,7 +148,7 @@ class Feed:
 
     def take(self) -> bool:
         """Add new events to this run and its sub-runs, for at most FOLD_S seconds in each. Return whether to
-        redraw. Only the thread that draws calls this, so that no run changes while it is drawn."""
+        redraw. Only the thread that draws may call this, so that no run changes while it is drawn."""
         grown = self._take()
         if not self.paused:
             for part in self.parts:
@@ -160,6 +161,8 @@ class Feed:
         return grown
 
     def _take(self) -> bool:
+        """Add new events to this run without its sub-runs; none while rules hold the lock. Return whether the
+        run changed."""
         if self.paused or not self.ready or not self._batches or not self._lock.acquire(blocking=False):
             return False
         try:
@@ -205,6 +208,9 @@ class Feed:
             yield self.run
 
     def _follow(self) -> None:
+        """Read the log until the feed is stopped: first all events, then new ones every PERIOD_S seconds.
+        Runs in a thread."""
+
         def note_progress(done: int, total: int) -> None:
             self.progress = done, total
 
@@ -224,8 +230,8 @@ class Feed:
         self._batches.clear()
 
     def _look_within(self) -> None:
-        """Start a feed for each new run inside the directory of this run; ``--vary`` creates one for each
-        further value."""
+        """Start a feed for each new run inside the directory of this run, such as those that ``--vary``
+        records."""
         known = {part.directory.path for part in self.parts}
         for directory in store.sub_runs(self.directory) if self._whole else []:
             if directory.path not in known and not self._stop.is_set():
@@ -235,6 +241,8 @@ class Feed:
                 self.parts.append(part)
 
     def _conclude(self) -> None:
+        """Compute the findings whenever the run has changed, with pauses, until the feed is stopped. Runs in
+        a thread."""
         rested = 0.0
         while not self._stop.wait(PERIOD_S):
             if self.ready and not self.paused:
@@ -255,6 +263,8 @@ class Feed:
             self.version += 1
 
     def _draw_conclusions(self) -> None:
+        """Read new program texts, then compute the causes of new compilations and all findings. Return early
+        if the feed is stopped."""
         for program in list(self.run.programs.values()):
             if self._stop.is_set():
                 return
@@ -316,7 +326,7 @@ class Feed:
         return [variants.one(feed.run, feed.directory) for feed in feeds]
 
     def _compare(self) -> bool:
-        """Compute the cause of each new compilation, a few at a time, so that keys and new events do not
+        """Compute the causes of each new compilation, a few at a time, so that keys and new events do not
         wait. Return False if the feed is to stop."""
         compilations = list(self.run.compilations.values())
         shown = time.monotonic()

@@ -43,7 +43,8 @@ class Lined(Protocol):
 
 
 class Lines:
-    """The lines of a text that does not change. A line is decoded when it is read."""
+    """The lines of a text that does not change. The text is kept as bytes, and each line is decoded when it
+    is read."""
 
     def __init__(self, text: str | bytes) -> None:
         # Bytes, because decoding 100 MB at once would block all other threads.
@@ -100,6 +101,7 @@ class Lines:
 
 
 def _decoded(data: bytes) -> str:
+    """Decode ``data`` as UTF-8; invalid bytes become replacement characters."""
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:  # the file is no text, or the cut is inside a letter
@@ -107,7 +109,8 @@ def _decoded(data: bytes) -> str:
 
 
 class Growing:
-    """Lines that are added at the end; beyond MOST_LINES, the oldest are dropped.
+    """Lines that are added at the end of a text. Beyond MOST_LINES, the oldest are dropped, and the numbers
+    of the others become smaller.
 
     Attributes:
       longest: characters of the longest line so far.

@@ -99,11 +99,12 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         ``width`` characters. The strip may be longer than ``width``, and has no background."""
 
     def draw_heading(self, width: int) -> Strip:
+        """Return the heading (see ``heading``) as a strip of ``width`` characters."""
         return Strip.blank(width)
 
     def mark_of(self, line: int) -> object:
-        """Return a value that changes when line number ``line`` has to be drawn again for a reason other than
-        cursor, width or scrolling. An example is a new link from another pane."""
+        """Return a value that differs from the previous one if line number ``line`` has to be drawn again for
+        a reason other than cursor, width or scrolling, for example a new link from another pane."""
         return None
 
     @abstractmethod
@@ -122,8 +123,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def position(self) -> str:
-        """Return a text about the cursor and the lines that the search found, such as ``3/412``; empty
-        without a search."""
+        """Return a text about the matches of the search, such as ``3/412``; empty without a search."""
 
     # -- drawing ----------------------------------------------------------------------------------
 
@@ -136,6 +136,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self.border_title = Content(text)
 
     def style_of(self, name: str) -> Style:
+        """Return the Rich style with this ``name`` in ``style.CSS`` (``dim``, ``warning``); an empty name is
+        no style."""
         if not name:
             return Style.null()
         found = self._styles.get(name)
@@ -167,8 +169,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self.cursor = 0
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        # Once per redraw, because looking these up for each line would double its time.
-        # The width excludes the scroll bar.
+        # Width (without the scroll bar) and style are looked up once per redraw: doing so for each line would
+        # double the time of a line.
         self._look = self.scrollable_content_region.width, self.rich_style
         return super().render_lines(crop)
 
@@ -192,6 +194,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         return strip
 
     def _finish(self, strip: Strip, width: int, base: Style, here: bool) -> Strip:
+        """Return ``strip`` cut or padded to ``width`` characters, with the background ``base``. ``here``: the
+        cursor is on this line."""
         strip = strip.crop_extend(0, width, None)
         if here:
             strip = Strip(
@@ -204,6 +208,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         return self.empty
 
     def _empty_line(self, y: int, width: int, base: Style) -> Strip:
+        """Return row ``y`` of a pane without lines: a part of the text of ``nothing()``."""
         wanted = self.nothing(), max(10, width - 4)
         if self._empty_lines[0] != wanted:
             lines = [
@@ -241,8 +246,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
                 self.refresh(Region(0, line - top + self.heading, self.size.width, 1))
 
     def go_to(self, line: int, *, center: bool = False) -> None:
-        """Put the cursor on ``line`` and scroll until this line is visible; with ``center``, scroll it to the
-        middle."""
+        """Put the cursor on ``line``, or on the nearest line if there is no such line, and scroll until it is
+        visible; with ``center``, scroll it to the middle."""
         if not self.line_count:
             return
         self.held = True

@@ -51,10 +51,13 @@ class Stage(msgspec.Struct):
         return found
 
     def files(self) -> Counter[str]:
+        """Return the number of links to each source file."""
         return Counter(file for places in self.places.values() for file, _ in places)
 
 
 class Links(msgspec.Struct):
+    """The links of both texts of one program to the user's source."""
+
     stablehlo: Stage
     hlo: Stage
 
@@ -89,6 +92,7 @@ def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iter
 
 
 def joined(pieces: Iterable[tuple[str, Stage]]) -> Links:
+    """Return the pieces that ``in_pieces`` yielded as one object."""
     found = Links(Stage(), Stage())
     for name, piece in pieces:
         stage = found.hlo if name == "hlo" else found.stablehlo
@@ -104,6 +108,7 @@ def of_texts(hlo: str, stablehlo: str) -> Links:
 
 
 def _safely(work: Callable[[str], Stage], text: str) -> Stage:
+    """Return ``work(text)``, or no links if the text is empty or ``work`` raises an exception."""
     try:
         return work(text) if text else Stage()
     except Exception:  # without links the panes do not scroll together, but the texts can be read
@@ -111,6 +116,7 @@ def _safely(work: Callable[[str], Stage], text: str) -> Stage:
 
 
 def _hlo(text: str) -> Stage:
+    """Return the links of an HLO text; an instruction has at most one source line."""
     module = hlo_reader.read(text)
     attribution = Attribution(module, CallGraph(module))
     lines = text.split("\n")
@@ -133,6 +139,7 @@ def _hlo(text: str) -> Stage:
 
 
 def _stablehlo(text: str) -> Stage:
+    """Return the links of a StableHLO text; an operation may come from several source lines."""
     module = stablehlo_reader.read(text)
     sources = Sources(module)
     stage = Stage()

@@ -51,14 +51,9 @@ class Navigator(Protocol):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Set the selection that the screens share.
-
-        Args:
-          function: the id of a function.
-          compilation: the id of one of its compilations; None: none is selected.
-          instruction: the name of the HLO instruction at which the program screen opens; None: at none.
-          place: the line of the user's source at which the program screen opens; None: at none.
-        """
+        """Select ``function`` and ``compilation`` (ids) for all screens; None: no compilation. The program
+        screen then opens at the HLO ``instruction`` with this name, or at the source line ``place``; None: at
+        no particular line."""
 
     def go(self, name: str) -> None:
         """Switch to the screen with this name, such as ``arrays``, once the keys already typed are
@@ -68,12 +63,8 @@ class Navigator(Protocol):
         """Select ``function`` and open the functions screen."""
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Run ``command`` in the terminal and return to the view when the command ends.
-
-        Args:
-          name: the name of the command, for an error message.
-          instead: what to show if the command cannot be run; None: ``name`` and the error.
-        """
+        """Run ``command`` in the terminal and return to the view when it ends. If it cannot be run, show
+        ``instead``, or if that is None, ``name`` (of the command) and the error."""
 
     def output_tail(self) -> list[str]:
         """Return the last 200 lines that the program printed."""

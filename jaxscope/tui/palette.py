@@ -38,6 +38,7 @@ class Commands(Provider):
                 yield Hit(score, Content(words), command, text=words, help=help)
 
     def _commands(self) -> Iterator[tuple[str, str, IgnoreReturnCallbackType]]:
+        """Yield (label, help, function to call) for each action that applies now, and for each theme."""
         view = self.screen
         scopes = view.scopes() if isinstance(view, View) else ["app"]
         target = view.focused_view() if isinstance(view, View) else None
@@ -53,6 +54,8 @@ class Commands(Provider):
             yield f"theme: {name}", colors, partial(setattr, self.app, "theme", name)
 
     def _functions(self) -> Iterator[tuple[str, str, IgnoreReturnCallbackType]]:
+        """Yield (label, help, function to call) for compiled functions, the user's first, the slowest
+        first."""
         found = sorted(self._navigator.feed.run.functions.values(), key=lambda f: (not f.user, -f.seconds))
         for f in found[:MOST]:
             if f.compilations:

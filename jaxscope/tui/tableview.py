@@ -29,9 +29,9 @@ FILTER_S = 0.01  # seconds of filtering at a time, for which a key may have to w
 
 
 class TableView(LineView, Generic[T]):
-    """Show items in columns. When items change, the cursor stays on its item if that is still there; if the
-    cursor was never moved, it stays on the first line. ``ident`` takes an item and returns its id, which is
-    unique among the items."""
+    """A table that shows one item in each row. When the items change, the cursor stays on its item if that is
+    still there; if the cursor was never moved, it stays on the first line. ``ident`` takes an item and
+    returns its id, which is unique among the items."""
 
     BINDINGS: ClassVar[list[Binding]] = bindings("table")
     SCOPES: ClassVar[tuple[str, ...]] = ("table", "lines")
@@ -106,6 +106,8 @@ class TableView(LineView, Generic[T]):
             self._go_on(self._filtering)
 
     def _filter(self, items: Sequence[T], low: str, texts: dict[str, str]) -> Iterator[list[T]]:
+        """Yield which ``items`` have ``low`` in their text, in a list for each SLICE items. ``texts`` keeps
+        the texts by item id."""
         for at in range(0, len(items), SLICE):
             kept = []
             for item in items[at : at + SLICE]:
@@ -118,6 +120,8 @@ class TableView(LineView, Generic[T]):
             yield kept
 
     def _go_on(self, filtering: Iterator[list[T]]) -> None:
+        """Continue the filter ``filtering`` for FILTER_S seconds; a timer continues it later if it is not
+        finished."""
         if filtering is not self._filtering:
             return
         end = time.monotonic() + FILTER_S
@@ -136,6 +140,7 @@ class TableView(LineView, Generic[T]):
             self._arrange()
 
     def _put(self, items: Sequence[T]) -> None:
+        """Show ``items``, sorted if the user has chosen a column, and keep the cursor on its item."""
         item = self.current
         before = self.ident(item) if item is not None else self._current
         row = self.cursor - self.scroll_offset.y
@@ -159,10 +164,12 @@ class TableView(LineView, Generic[T]):
         self.refresh()
 
     def _line_of(self, item: T | None, ident: str | None, items: Sequence[T]) -> int | None:
+        """Return the index of ``item`` in ``items``, or else of the item with the id ``ident``. None if
+        neither is there."""
         if item is not None:
             with contextlib.suppress(ValueError):
-                # Ten times faster than by id, if the object is still the same. Not list.index: the message of
-                # its ValueError contains the repr of the item and so of the run, which takes 0.3 s.
+                # Ten times faster than by id, if the object is still the same. list.index is not used: its
+                # ValueError contains the repr of the item and so of the run, which takes 0.3 s.
                 return operator.indexOf(items, item)
         return next((n for n, i in enumerate(items) if self.ident(i) == ident), None) if ident else None
 
@@ -179,7 +186,8 @@ class TableView(LineView, Generic[T]):
     # -- drawing ----------------------------------------------------------------------------------
 
     def shown(self, width: int) -> list[tuple[Column[T], int]]:
-        """Return the columns for which there is room, each with its width in characters."""
+        """Return the columns for which a table of ``width`` characters has room, each with its width in
+        characters."""
         key = width, self._version, self.columns
         if self._widths[0] != key:
             self._widths = key, self._fit(width)
@@ -280,7 +288,8 @@ class TableView(LineView, Generic[T]):
         return f"{len(self.items):,} of {len(self._all):,}"
 
     def action_sort(self) -> None:
-        """Sort by the next column that can be sorted; after the last one, return to the original order."""
+        """Sort by the next column that can be sorted; after the last column, return to the order of
+        ``show``."""
         able = [n for n, c in enumerate(self.columns) if c.order is not None]
         following = [n for n in able if self.sorted_by is None or n > self.sorted_by]
         self.sorted_by = following[0] if following else None

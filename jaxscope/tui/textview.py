@@ -66,9 +66,14 @@ class TextView(LineView):
         return (len(str(max(1, self.line_count))) + 3) if self._numbers else 2
 
     def show(self, text: Lined, spans: tokens.Tokens = tokens.plain, *, name: object = None) -> None:
-        """Show ``text`` instead of the previous text. If both have the same ``name``, other than None, the
-        cursor and the scroll position stay. ``spans`` is a function that takes a line and returns its colored
-        parts, as (start, end, name of the color)."""
+        """Show ``text`` instead of the previous text.
+
+        Args:
+          spans: a function that takes a line and returns its colored parts, as (start, end, name of the
+            color).
+          name: if it is not None and equals the name of the previous text, the cursor and the scroll position
+            stay.
+        """
         same = name is not None and name == self.name_of_text
         self.text, self.spans, self.name_of_text = text, spans, name
         self.linked = frozenset()
@@ -87,8 +92,8 @@ class TextView(LineView):
         self.forget()
 
     def link(self, lines: Collection[int], *, follow: bool = True) -> None:
-        """Mark ``lines``, which correspond to the current line of another pane. With ``follow``, move the
-        cursor to the first of ``lines``, unless it is on one of them."""
+        """Mark ``lines``, which correspond to the current line of another pane; earlier marks are removed.
+        With ``follow``, move the cursor to the first of ``lines``, unless the cursor is on one of them."""
         changed = {*lines} ^ {*self.linked}
         self.linked = lines
         top = self.scroll_offset.y
@@ -102,10 +107,12 @@ class TextView(LineView):
             self.call_after_refresh(self._again, first)
 
     def _again(self, line: int) -> None:
+        """Scroll to ``line`` if the cursor is on it and it is not visible."""
         if self.cursor == line and not self._seen(line):
             self.reveal(line, center=True)
 
     def _seen(self, line: int) -> bool:
+        """Return whether ``line`` is visible."""
         return self.scroll_offset.y <= line < self.scroll_offset.y + max(1, self.size.height)
 
     def mark_of(self, line: int) -> object:
@@ -170,8 +177,8 @@ class TextView(LineView):
         self._go_on(self._search)
 
     def _go_on(self, search: Iterator[list[int]] | None) -> None:
-        """Continue ``search`` for SEARCH_S seconds, and set a timer to continue it later if it is not
-        finished. ``search`` yields numbers of matching lines; None: there is nothing to search for."""
+        """Continue ``search`` for SEARCH_S seconds; a timer continues it later if it is not finished.
+        ``search`` yields numbers of matching lines; None: there is nothing to search for."""
         if search is None or search is not self._search:
             return
         end = time.monotonic() + SEARCH_S

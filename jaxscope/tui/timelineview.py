@@ -39,7 +39,8 @@ class TimelineView(TableView[Lane]):
         self._able: tuple[Lane | None, list[Compilation]] = None, []  # a row, and its compilations
 
     def show_run(self, run: Run, places: Places, rows: Sequence[Lane], axis: lanes.Axis) -> None:
-        """Show ``rows`` of ``run`` on ``axis``. ``places`` shortens file names."""
+        """Show ``rows``, the functions of ``run``, on the time axis ``axis``. ``places`` shortens file
+        names."""
         self.run, self._places = run, places
         self.scale(axis)
         self.show(rows)
@@ -52,8 +53,8 @@ class TimelineView(TableView[Lane]):
 
     @property
     def chosen(self) -> Compilation | None:
-        """Return the compilation of the current row that the user has chosen, or else the recompile that took
-        longest. None if the table is empty."""
+        """Return the compilation of the current row that the user has chosen, or else its recompile that took
+        longest, or else its slowest compilation. None if the table is empty."""
         able = self.choices()
         if self.run is None:
             return None
@@ -67,7 +68,8 @@ class TimelineView(TableView[Lane]):
         return self._able[1]
 
     def words(self) -> str:
-        """Return a line about the chosen compilation; empty if there is none."""
+        """Return a line about the chosen compilation: its name, step, seconds, cause and line. Empty if there
+        is none."""
         c = self.chosen
         if c is None or self.run is None or self._places is None:
             return ""

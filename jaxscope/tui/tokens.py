@@ -61,6 +61,9 @@ _PYTHON = re.compile(
 
 
 def _with(pattern: re.Pattern[str]) -> Tokens:
+    """Return a tokenizer: each named group of ``pattern`` that matches gives a span, whose kind is the name
+    of the group."""
+
     def spans(line: str) -> list[Span]:
         return [(m.start(), m.end(), m.lastgroup) for m in pattern.finditer(line) if m.lastgroup]
 
@@ -73,7 +76,7 @@ python = _with(_PYTHON)
 
 
 def plain(line: str) -> list[Span]:
-    """Return no spans (start, end, kind): the tokenizer for a text without colors."""
+    """Return no spans, because the text of ``line`` has no colors."""
     return []
 
 
@@ -81,8 +84,8 @@ _SIGN = re.compile(r"(?:^|: )[ ]*+([-+]) ?+\S")
 
 
 def differences(line: str) -> list[Span]:
-    """Return spans (start, end, kind) that color a line of a comparison: ``- removed``, ``+ added`` or
-    ``name: before → after``."""
+    """Return spans (start, end, kind) for a line of a comparison: from ``-`` on, the kind is ``before``, from
+    ``+`` on ``after``; in ``name: before → after``, these are the kinds of the two values."""
     sign = _SIGN.search(line)
     if sign is not None:
         return [(sign.start(1), len(line), "before" if sign.group(1) == "-" else "after")]

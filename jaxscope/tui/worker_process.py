@@ -36,11 +36,12 @@ class Others:
         return answer
 
     def each(self, work: Any, *arguments: Any) -> Iterator[Any]:
-        """Run the generator ``work(*arguments)`` in another process and yield its items. Receiving an item
-        blocks all threads of this process, so a generator should divide a large result into several items.
+        """Run the generator ``work(*arguments)`` in another process and yield its items; the result of an
+        ordinary function is its only item. Receiving an item blocks all threads of this process, so a
+        generator should divide a large result.
 
         Raises:
-          RuntimeError: the generator failed in the other process, or ``stop`` ended that process.
+          RuntimeError: ``work`` failed in the other process, or ``stop`` ended that process.
         """
         home = str(Path(jaxscope.__file__).resolve().parent.parent)
         path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
@@ -73,6 +74,7 @@ class Others:
 
 
 def main() -> None:
+    """Run the function that the parent process sends through stdin, and send the results through stdout."""
     work, arguments = pickle.load(sys.stdin.buffer)
     found = work(*arguments)
     for item in found if isinstance(found, Iterator) else [found]:

@@ -1,6 +1,6 @@
 """Templates for recompiles and the advice about them (JX101 to JX130)."""
 
-# If a function is to be defined only once: what to do with the values that it captures.
+# The end of several fixes that define a function only once: what to do with the values that it captures.
 OUTSIDE = (
     "numbers and arrays that it reads from outside must become its arguments (sizes are named in"
     " static_argnames). The function may still read other objects, such as an optimizer, if they are created"

@@ -32,7 +32,7 @@ class Snapshots:
       process: the process; None: no process has a snapshot.
       found: the snapshots, in order of time.
       sums: for each snapshot a dict: name (``state.params``, or a shorter one such as ``state``) -> bytes of
-        all arrays with or below this name.
+        all arrays with or below this name. Copies on several devices count once.
       growing: variable name -> how its arrays grow from snapshot to snapshot. Only names whose arrays grow
         are keys.
     """
@@ -61,9 +61,9 @@ class Snapshots:
         return True
 
     def default(self, *, running: bool) -> int:
-        """Return the index of the snapshot to show first; -1 if there is none. This is the latest one if the
-        program is ``running`` or if memory ran out at that snapshot, else that of
-        ``model.arrays.fullest``."""
+        """Return the index of the snapshot to show first; -1 if there is none. It is the latest if the
+        program is ``running`` or if memory ran out at that snapshot, else the one that shows best what uses
+        the memory (``model.arrays.fullest``)."""
         if running or not self.found:
             return len(self.found) - 1
         if self.found[-1].error is not None:
@@ -73,6 +73,7 @@ class Snapshots:
 
 
 def _sums(snapshot: Snapshot) -> dict[str, int]:
+    """Return {name: bytes of the arrays with or below this name}; unknown sizes count as 0."""
     sums: dict[str, int] = {}
     for g in snapshot.groups:
         for name in prefixes(g.path):
@@ -126,8 +127,7 @@ class Row(NamedTuple):
 
     @property
     def device_bytes(self) -> int | None:
-        """Return how many bytes of the row's arrays are on one device, namely on the device with the most of
-        them. None if unknown."""
+        """Return the bytes of the row's arrays on the device that holds most of them. None if unknown."""
         held: dict[object, int] = {}
         for g in self.groups:
             if g.device_bytes is None:
@@ -151,6 +151,9 @@ class Row(NamedTuple):
 
 
 class _Node:
+    """A name in the tree, with the names directly below it. ``own``: the groups of arrays with exactly this
+    name."""
+
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.children: dict[str, _Node] = {}
@@ -181,6 +184,8 @@ def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) ->
 
 
 def _rows(node: _Node, depth: int, above: str, toggled: Collection[str]) -> list[Row]:
+    """Return the rows below ``node``, at the level ``depth``, the most bytes first. Labels leave out
+    ``above``, the name in the row above."""
     made: list[tuple[int, str, list[Row]]] = []
     for child in node.children.values():
         inner = child
@@ -202,6 +207,7 @@ def _rows(node: _Node, depth: int, above: str, toggled: Collection[str]) -> list
 
 
 def _leaf(g: Group, label: str, depth: int) -> Row:
+    """Return the row of one group of equal arrays, which no other rows are below."""
     prefix = g.path if g.path is not None else UNNAMED
     placed = g.sharding.text if g.sharding is not None else ""
     line = f"{g.origin.file}:{g.origin.line}" if g.origin is not None else ""
@@ -217,8 +223,8 @@ def row_id(r: Row) -> str:
 
 
 def spelled(g: Group) -> str:
-    """Return the sharding of a group of arrays as short text; ``?`` if unknown. Examples: ``P(data, None)``,
-    ``device 3``, ``one device``."""
+    """Return the sharding of the arrays in the group ``g`` as short text: ``P(data, None)``, ``device 3``,
+    ``one device``; ``?`` if unknown."""
     s = g.sharding
     if s is None:
         return "?"
@@ -244,8 +250,8 @@ def _spec(p: Partition) -> str:
 
 
 def placed(r: Row) -> list[Part]:
-    """Return the sharding of a row's arrays as text, ``P(data, None)``, or ``3 shardings`` if they differ.
-    The text begins with ``●4`` if four devices hold equal copies of each part of an array."""
+    """Return the sharding of the arrays of the row ``r``: ``P(data, None)``, or ``3 shardings`` if they
+    differ. The text begins with ``●4`` if four devices hold equal copies of each part of an array."""
     ways = list(dict.fromkeys(spelled(g) for g in r.groups))
     made: list[Part] = [ways[0] if len(ways) == 1 else (f"{len(ways)} shardings", "dim")]
     copies = {g.replication for g in r.groups}
@@ -267,6 +273,8 @@ def _on_a_device(r: Row, devices: int) -> Cell:
 
 
 def columns(snapshots: Snapshots, shown: int, devices: int) -> list[Column[Row]]:
+    """Return the columns of the table for the snapshot with the index ``shown``. ``devices``: number of its
+    devices."""
     return [
         Column("array", lambda r, _: _name(r, snapshots), order=lambda r: r.prefix),
         Column(
@@ -313,27 +321,29 @@ def columns(snapshots: Snapshots, shown: int, devices: int) -> list[Column[Row]]
 
 
 def _growing(snapshots: Snapshots, r: Row) -> bool:
+    """Return whether arrays of the row ``r`` grow from snapshot to snapshot."""
     return any(
         name == r.prefix or (r.open is None and name.startswith(r.prefix + "[")) for name in snapshots.growing
     )
 
 
 def growth(snapshots: Snapshots, prefix: str, shown: int, width: int) -> str:
-    """Draw the bytes of the arrays with the name ``prefix`` or below it as bars, one for each of the last
-    ``width`` snapshots up to the snapshot with the index ``shown``. The largest value has the highest bar."""
+    """Draw the bytes of the arrays with or below the name ``prefix`` as bars: one bar for each of the last
+    ``width`` snapshots until that with the index ``shown``. The largest value has the highest bar."""
     return sparkline([sums.get(prefix, 0) for sums in snapshots.sums[max(0, shown + 1 - width) : shown + 1]])
 
 
 def sparkline(values: Sequence[int]) -> str:
-    """Draw one bar of eight possible heights for each value, as ``▁▃█``; zero is a dot."""
+    """Draw one bar of eight possible heights for each value: ``[0, 1, 4, 8]`` gives ``·▁▄█``. The largest
+    value has the full height."""
     most = max(values, default=0)
     return "".join(BARS[max(0, -(-8 * v // most) - 1)] if v > 0 else "·" for v in values)
 
 
 def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
-    """Return (title, subtitle) of the table of live arrays for the snapshot with the index ``shown``. The
-    title has the time and totals of this snapshot. The subtitle is ``3 of 12 snapshots`` with bars for the
-    bytes of the latest snapshots; empty if there is only one snapshot."""
+    """Return (title, subtitle) of the table for the snapshot with the index ``shown``. The title has the time
+    and totals of this snapshot. The subtitle is ``3 of 12 snapshots`` with bars for the bytes of the latest
+    snapshots; empty if there is only one."""
     s = snapshots.found[shown]
     totals = [snapshot.known_bytes for snapshot in snapshots.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
@@ -385,8 +395,9 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
 
 
 def user(run: Run, r: Row) -> Compilation | None:
-    """Return the latest compilation of a user's function that has an argument with the name of one of the
-    arrays of the row ``r``. None if there is none among the last 2,000 compilations."""
+    """Return the latest call of a user's function that has an argument with the name of one of the arrays of
+    the row ``r``. None if there is none among the last 2,000 recorded calls. Calls that missed only JAX's
+    fast path do not count."""
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
         if (

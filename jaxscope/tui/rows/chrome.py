@@ -79,8 +79,8 @@ _counted: tuple[int, int, int] = (0, -1, 0)  # the run's id(), its version, and 
 
 
 def recompiles(run: Run) -> int:
-    """Return the number of recompilations of the user's functions. The result is kept until the run
-    changes."""
+    """Return the number of recompilations of the user's functions. It is computed again only when the run has
+    changed."""
     global _counted  # the view calls this ten times per second
     if _counted[:2] != (id(run), run.version):
         total = sum(len(causes.recompiles(f, run)) for f in run.functions.values() if f.user)
@@ -90,7 +90,8 @@ def recompiles(run: Run) -> int:
 
 def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | Button]:
     """Return the names of the screens, each a button with its key. ``current`` is the shown screen. The
-    number of findings follows the name of the findings screen, in another color if one is no note."""
+    number of ``findings`` follows the name of their screen, as a warning if one of them is more than a note.
+    If ``width`` characters are too few, the other names are cut."""
     number, serious = len(findings), any(f.severity != NOTE for f in findings)
     fit = sum(len(words) + 3 for _, _, words in VIEWS) + len(f" ({number:,})") + 1 <= width
     made: list[Part | Button] = []

@@ -58,8 +58,8 @@ def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Ro
 
 
 def _look(c: Collective) -> tuple[object, ...]:
-    """Return the properties by which the table distinguishes collectives of a program. Those with equal
-    properties share one row."""
+    """Return what the table shows of a collective, apart from its name and program. Collectives of one
+    program for which this is equal share a row."""
     axes = None if c.axes is None else tuple(c.axes)
     line = (c.source.file, c.source.line) if c.source is not None else None
     return (
@@ -90,8 +90,8 @@ def row_id(r: Row) -> str:
 
 
 def owner(run: Run, p: Program) -> str:
-    """Return the name of the first compilation of a program: ``train_step #4``. If none is known, return the
-    name of the program's module, or else its id."""
+    """Return the name of the first compilation of the program ``p``: ``train_step #4``. If none is known,
+    return the name of its HLO module, or else its id."""
     c = p.compilations[0] if p.compilations else None
     if c is None:
         return p.module or p.id
@@ -200,10 +200,10 @@ def _origin_columns(run: Run, places: Places) -> list[Column[Row]]:
 
 
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
-    """Draw the mesh of the program of ``r``, a row of collectives: bars for the bytes that each device sends
-    over each set of axes in one call of the program, and below them the devices, with thick lines along the
-    axes over which the row's collectives communicate. The devices are not drawn for a large mesh or one of
-    many axes. Return an empty list if the mesh is unknown.
+    """Draw the mesh of the program of the row ``r``: bars for the bytes that each device sends over each set
+    of axes in one call, and below them the devices, with thick lines along the axes over which the row's
+    collectives communicate. The devices are left out if the mesh is large or has many axes. Return an empty
+    list if the mesh is unknown.
 
     Args:
       texts: the analyzed texts by program id.

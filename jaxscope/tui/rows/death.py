@@ -23,13 +23,13 @@ Lines = list[list[Part]]
 
 
 def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False) -> Lines:
-    """Return lines with the error that ended the program, its stack and its cause; empty if it did not fail.
+    """Return lines with the error that ended the program, its stack and its cause; empty if the program did
+    not fail.
 
     Args:
-      output: the last lines that the program printed.
+      output: the last lines that the program printed. They are used if the error was not recorded.
       places: shortens file names.
-      brief: show only the innermost frame and the total of the live arrays; without effect if only ``output``
-        shows the error.
+      brief: show only the innermost frame and the total of the live arrays, if the error was recorded.
     """
     main = run.main
     died = main.died if main is not None else None

@@ -20,7 +20,7 @@ _HEADING = re.compile(r"^## +")
 
 def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]:
     """Return the findings to list: all findings whose code is not in ``hidden``, then the first finding of
-    each hidden code. Through this one the user can show the hidden findings again."""
+    each hidden code. In its row, the user can show the hidden findings again."""
     first = {f.code: f for f in reversed(findings) if f.code in hidden}
     return [f for f in findings if f.code not in hidden] + [first[code] for code in sorted(first)]
 
@@ -36,6 +36,8 @@ COST: Column[Finding] = number_column(
 
 
 def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]) -> list[Column[Finding]]:
+    """Return the columns of the table. The row of a code in ``hidden`` has the number of ``findings`` with
+    this code."""
     counted = Counter(f.code for f in findings)
 
     def code(f: Finding, _: int) -> Cell:
@@ -60,15 +62,15 @@ def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]
 
 
 def detail(f: Finding, places: Places, *, running: bool) -> list[list[Part]]:
-    """Return paragraphs about a finding: what was found, its severity, cost and line, how to fix it and the
-    evidence, then the documentation of its rule. ``places`` shortens file names. ``running`` tells whether
-    the program still runs, so that the cost may grow."""
+    """Return paragraphs about a finding: what ``seen`` returns, then the documentation of its rule.
+    ``places`` shortens file names. ``running``: whether the program still runs, so that the cost may grow."""
     return [*seen(f, places, running=running), [], *rule(f.code)]
 
 
 def seen(f: Finding, places: Places, *, running: bool) -> list[list[Part]]:
     """Return paragraphs about a finding: what was found, its severity, cost and line, how to fix it, and the
-    first 20 pieces of evidence. The parameters are those of ``detail``."""
+    first 20 pieces of evidence. ``places`` shortens file names. ``running``: whether the program still runs,
+    so that the cost may grow."""
     made: list[list[Part]] = [[mark(f), " ", (f.code, "name"), f"  {sentence(f)}"]]
     facts = [f.severity, f.certainty]
     if f.seconds:

@@ -19,13 +19,13 @@ from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 
 def used(f: Function) -> bool:
-    """Return whether ``f`` is listed: it was called or compiled."""
+    """Return whether the table lists ``f``: at least one call of it was recorded or counted."""
     return bool(f.compilations or f.calls or f.fast_path_misses)
 
 
 def functions(run: Run, starred: Collection[str]) -> list[Function]:
-    """Return the functions to list, those that the user marked before others, then the user's own before
-    others, then the slowest first. ``starred`` has the ids of the marked functions."""
+    """Return the functions to list. Those that the user marked (``starred``, ids) come first, then the user's
+    own before others; the slowest come first."""
     found = [f for f in run.functions.values() if used(f)]
     return sorted(found, key=lambda f: (f.id not in starred, not f.user, -f.seconds, -f.compiled, f.id))
 
@@ -90,6 +90,8 @@ def attempts(run: Run, f: Function) -> list[Attempt]:
 
 
 def attempt_columns(run: Run, all_attempts: Sequence[Attempt]) -> list[Column[Attempt]]:
+    """Return the columns of the table of compilations. There is a column of steps only if some steps are
+    known."""
     steps_known = any(a.compilation.step is not None for a in all_attempts)
 
     def cause(a: Attempt, _: int) -> Cell:
@@ -157,6 +159,9 @@ def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list
 
 
 def key_columns(*, compared: bool, before_title: str = "nearest earlier key") -> list[Column[KeyRow]]:
+    """Return the columns of the table of a cache key. With ``compared``, an earlier key is beside it, headed
+    ``before_title``."""
+
     def name(r: KeyRow, _: int) -> Cell:
         return [("≠ " if r.changed else "  ", "retrace"), (r.name, "retrace" if r.changed else "")]
 
@@ -179,8 +184,9 @@ def key_row_id(r: KeyRow) -> str:
 
 
 def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> list[Part]:
-    """Return a text that says why ``c`` compiled, and names the call with which ``c`` is compared. This call
-    is ``against``, or if this is None, the earlier call with the nearest (most similar) cache key."""
+    """Return a text that says why ``c`` compiled, and with which earlier call it is compared: with
+    ``against``, or if this is None, with the call that has the nearest (most similar) cache key. At most four
+    causes are named."""
     comparison = compared(run, c)
     if against is not None:
         causes = diff.keys(run, against, run, c)
@@ -203,14 +209,14 @@ def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> lis
 
 
 def named(run: Run, c: Compilation) -> str:
-    """Return the name of a compilation: ``train_step #2``, or ``train_step, a fast-path miss`` if the call
-    missed only JAX's fast path (the C++ cache of jit) and compiled nothing."""
+    """Return the name of the call ``c``: ``train_step #2``, or ``train_step, a fast-path miss`` if it missed
+    only JAX's fast path (the C++ cache of jit) and compiled nothing."""
     return compilation_name(run, c) + ("" if run.number(c) else ", a fast-path miss")
 
 
 class Other(NamedTuple):
-    """An entry of the list of compilations to compare with: the compilation and its displayed name. If
-    ``compilation`` is None, the entry stands for the nearest (most similar) earlier cache key."""
+    """An entry of the list of compilations with which another one can be compared. ``name`` is its displayed
+    name. If ``compilation`` is None, the entry stands for the nearest (most similar) earlier cache key."""
 
     compilation: Compilation | None
     name: str
@@ -255,8 +261,8 @@ def other_columns(run: Run) -> list[Column[Other]]:
 
 
 def where(c: Compilation, places: Places) -> str:
-    """Return where and when the call ``c`` happened, as text: its line, its step, and the seconds of its
-    phases: ``train.py:88 in main · step 376 · trace 0.20 s``. ``places`` shortens file names."""
+    """Return the line of the call ``c``, its step and the seconds of its phases, as far as known:
+    ``train.py:88 in main · step 376 · trace 0.20 s``. ``places`` shortens file names."""
     parts = []
     if site := places.inside(c.site):
         parts.append(site)

@@ -92,13 +92,14 @@ def bar(lane: Lane, axis: Axis, width: int, mark: float | None = None) -> list[P
 
 
 def _place(when: float, axis: Axis, width: int) -> float:
-    """Return the position of the time ``when``, seconds after the start of the run, in characters."""
+    """Return the position of ``when`` (seconds after the start of the run) on a time axis of ``width``
+    characters, in characters."""
     return (when - axis.begin) / axis.length * width
 
 
 def under(run: Run, lane: Lane, axis: Axis, width: int, at: int) -> list[Compilation]:
-    """Return the compilations that the character number ``at`` of ``bar(lane, axis, width)`` stands for. They
-    are those that begin there, or if none does, those that last at that time."""
+    """Return the compilations for which the character number ``at`` of ``bar(lane, axis, width)`` stands:
+    those that begin there, or if there are none, those that are in progress there."""
     if axis.length <= 0 or width <= 0:
         return []
     begin, last = [], []
@@ -121,8 +122,8 @@ def words(run: Run, c: Compilation, places: Places) -> str:
 
 
 def columns(axis: Axis, mark: Callable[[Lane], float | None]) -> list[Column[Lane]]:
-    """Return the columns of the timeline. ``mark`` returns which time of a lane is drawn in reverse, in
-    seconds after the start of the run; None: no time of this lane."""
+    """Return the columns of the timeline. ``mark`` takes a lane and returns the time that is drawn in
+    reverse, in seconds after the start of the run; None: no time of this lane."""
     return [
         Column("function", name, 20, order=lambda lane: name(lane, LONG)),
         number_column("recompiles", lambda lane: lane.recompiles, again, 10),
@@ -136,8 +137,8 @@ def columns(axis: Axis, mark: Callable[[Lane], float | None]) -> list[Column[Lan
 
 
 def name(lane: Lane, width: int) -> str:
-    """Return the name of the function of ``lane``, or how many functions that are not the user's it has. The
-    latter is shorter if ``width`` characters are too few."""
+    """Return the name of the function of ``lane``. For the lane of all other functions: ``(12 outside your
+    functions)``, or a shorter text if ``width`` characters are too few."""
     if lane.function is not None:
         return function_name(lane.function)
     whole = f"({len(lane.members):,} outside your functions)"

@@ -63,8 +63,8 @@ class Recording(Protocol):
 
 
 class Machine(NamedTuple):
-    """A machine that the user can select: the host or a target (another accelerator for which programs were
-    compiled), under one setting of ``--vary``.
+    """A machine that the user can select: the host, or a target (another accelerator for which programs were
+    compiled). With ``--vary``, each setting has its own machines.
 
     Attributes:
       name: the target, or the host of another run, and the settings: ``v5e:4x4 MESH=4x4``; None: the host of
@@ -79,8 +79,7 @@ class Machine(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A compilation of the main run, and what corresponds to it on one machine: the host or a target (another
-    accelerator for which programs were compiled).
+    """A compilation of the main run, and what corresponds to it on one machine (the host or a target).
 
     Attributes:
       asked: the compilation of the main run.
@@ -115,9 +114,9 @@ class Seen(NamedTuple):
 
 
 def machines(recordings: Sequence[Recording]) -> list[Machine]:
-    """Return all machines that the user can select: first the host, then the targets (other accelerators) of
-    all runs. If no run has a target, the host is repeated for each further setting of ``--vary``.
-    ``recordings`` are the main run, then the runs inside its directory."""
+    """Return all machines that the user can select: first the host, then the targets of all runs. If no run
+    has a target, the host is repeated for each further setting of ``--vary``. ``recordings`` are the main
+    run, then the runs inside its directory."""
     found: dict[str | None, Machine] = {None: Machine(None, recordings[0])}
     targets_of = {
         id(r): [t.name for t in r.run.targets]
@@ -136,12 +135,13 @@ def machines(recordings: Sequence[Recording]) -> list[Machine]:
 
 
 def _host(recording: Recording) -> str:
+    """Return ``host cpu``: the word with the platform on which the program ran, if known."""
     return f"host {recording.run.platform or ''}".strip()
 
 
 def named(all_machines: Sequence[Machine], name: str | None) -> Machine:
-    """Return the machine (host or target) in ``all_machines`` that is called ``name``; if there is none, the
-    first one, which is the host."""
+    """Return the machine in ``all_machines`` with the name ``name``; if there is none, the first one, which
+    is the host."""
     return next((m for m in all_machines if m.name == name), all_machines[0])
 
 
@@ -155,8 +155,8 @@ def called(machine: Machine) -> str:
 
 
 def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
-    """Return ``c`` together with the compilation and the program on ``machine`` (the host or a target) that
-    correspond to it. ``c`` is a compilation of the main run ``main``."""
+    """Return the compilation and the program on ``machine`` (the host or a target) that correspond to ``c``,
+    a compilation of the main run ``main``."""
     run = machine.recording.run
     same = counterpart(c, main, run)
     if same is None:
@@ -171,8 +171,8 @@ def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
 
 
 def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
-    """Return the compilation of ``run`` that corresponds to ``c``, a compilation of the run ``own``: the one
-    of the same function with the same number. None if there is none."""
+    """Return the compilation of ``run`` that corresponds to ``c``, a compilation of the run ``own``: it is of
+    the same function and has the same number. None if there is none."""
     if run is own:
         return c
     function, number = run.functions.get(c.function.id), own.number(c)
@@ -242,7 +242,7 @@ def _of_all(machine: Machine) -> tuple[str, str]:
 
 
 def programs(machine: Machine) -> dict[str, Program]:
-    """Return all programs of a machine by id."""
+    """Return {id: program} of all programs for a machine."""
     run = machine.recording.run
     if machine.target is None:
         return dict(run.programs)
@@ -294,9 +294,9 @@ def verdict(on_machine: Seen) -> list[Part]:
 
 
 def absent(on_machine: Seen, stage: str) -> str:
-    """Return a text that explains why a program's text is missing for a machine, and for some reasons what
-    the user can do. If the HLO is missing because the program does not fit into memory, the text lists the
-    largest buffers, as far as the compiler names them.
+    """Return a text that says why a program's text is missing for a machine, and sometimes what the user can
+    do. If the HLO is missing because the program does not fit into memory, the text lists the largest
+    buffers, as far as the compiler names them.
 
     Args:
       on_machine: the compilation on this machine.
@@ -345,6 +345,7 @@ def absent(on_machine: Seen, stage: str) -> str:
 
 
 def _never(on_machine: Seen) -> str:
+    """Return a text that says why there is no program for the machine of ``on_machine``."""
     name, f = called(on_machine.machine), on_machine.asked.function
     where = f"jaxscope view{which(on_machine.directory)}"
     if on_machine.compilation is None:
@@ -376,8 +377,8 @@ def _filling(on_machine: Seen) -> Iterator[str]:
 
 
 def no_collectives(machine: Machine) -> str:
-    """Return a text that explains why no collectives are listed for a machine: its programs do not
-    communicate, are still being compiled or read, were not compiled, or do not exist."""
+    """Return a text that says why no collectives are listed for a machine: its programs do not communicate,
+    are still being compiled or read, were not compiled, or do not exist."""
     name, found = called(machine), programs(machine)
     states = [p.state for p in found.values()]
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
@@ -400,6 +401,7 @@ def no_collectives(machine: Machine) -> str:
 
 
 def _hlo(s: Seen) -> Compiled | None:
+    """Return the analyzed HLO of the program of ``s``; None: not read, or there is none."""
     found = s.texts.hlo if s.texts is not None else None
     return found if found is not None and found.module is not None else None
 
@@ -414,12 +416,14 @@ def _mark(s: Seen, _: int) -> list[Part]:
 
 
 def _words(s: Seen) -> str:
+    """Return the state of the program of ``s`` in words: ``ran``, ``compiled``, ``does not fit``."""
     if s.program is None:
         return "no program"
     return targets.STATES.get(s.state, s.state) if s.machine.target is not None else "ran"
 
 
 def _sends(s: Seen, _: int) -> str:
+    """Return the bytes that a device sends in one call of the program; empty if its HLO is not read."""
     found = _hlo(s)
     if found is None:
         return ""
@@ -445,6 +449,8 @@ def _memory(s: Seen, _: int) -> str:
 
 
 def _bound(s: Seen, _: int) -> str:
+    """Return the largest lower bound of the run time: ``4.1 ms, compute``; empty on the host, and if
+    unknown."""
     if s.machine.target is None or s.program is None or s.texts is None:
         return ""
     found = target_programs.bounds_of(s.run, s.program)

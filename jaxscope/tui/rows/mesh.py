@@ -35,10 +35,9 @@ def look_of(shard: int) -> tuple[str, str]:
 
 
 def drawn(g: Group, width: int) -> Lines:
-    """Draw which shard (part of an array) each device of the mesh holds, for the group ``g`` of equal arrays,
-    with a legend of the shards. If there are more than MOST devices, draw how each mesh axis divides the
-    array. If the placement is unknown, return lines that say so. ``width`` is the number of characters of a
-    line."""
+    """Draw which shard (part of an array) each device holds, with a legend of the shards. ``g`` is a group of
+    equal arrays. If there are more than MOST devices, draw how each mesh axis divides the array. If the
+    placement is unknown, return a line that says so. ``width`` is the number of characters of a line."""
     s = g.sharding
     if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
         return [[("How it is sharded is not known.", "dim")]]
@@ -107,6 +106,8 @@ def _grid(
 
 
 def _legend(cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Sequence[int]) -> Lines:
+    """Return at most LEGEND lines with a shard's fill, its part of the array (of shape ``shape``) and its
+    devices. The other parameters are those of ``_grid``."""
     copies: dict[tuple[int, ...], list[Cell]] = {}
     for c in cells:
         copies.setdefault(c.part, []).append(c)

@@ -16,8 +16,6 @@ CHUNK = 4 << 20  # bytes read by one poll
 class Output:
     """Follow the file ``output.log`` of a run: the output of the program, as lines.
 
-    ``poll`` reads what was added to the file, and returns whether the file had grown.
-
     Attributes:
       skipped: bytes at the beginning of a long output that were not read.
     """
@@ -35,6 +33,7 @@ class Output:
         return files.is_regular(self.path, within=self.path.parent)
 
     def poll(self) -> bool:
+        """Read what was added to the file, at most CHUNK bytes. Return whether there was anything new."""
         try:
             with files.open_regular(self.path, within=self.path.parent) as f:
                 size = f.seek(0, 2)

@@ -30,8 +30,8 @@ LATEST = 50  # compilations that are listed
 
 
 def now(run: Run, places: Places, *, running: bool) -> list[Part]:
-    """Return a text that says what is being compiled and for how long, or if nothing is, the total time spent
-    compiling.
+    """Return a text that says what is being compiled (or was when the program ended) and for how long. If
+    nothing is, return the total time spent compiling.
 
     Args:
       places: shortens file names.
@@ -67,8 +67,8 @@ def step_time(run: Run, places: Places) -> list[Part]:
 
 
 def line_times(run: Run, places: Places) -> list[Part]:
-    """Return the line of the user's code on which the main thread spent most time, without compiling. Empty
-    if no line takes much, or if the times were not measured. ``places`` shortens file names."""
+    """Return the line of the user's code on which the main thread spent most time, apart from compiling.
+    Empty if no line takes much, or if the times were not measured. ``places`` shortens file names."""
     times = times_of_lines.measured(run)
     if times is None:
         return []
@@ -140,9 +140,9 @@ def last_step(run: Run) -> int:
 
 
 def steps(run: Run, width: int) -> list[list[Part]]:
-    """Draw the steps of the main process as a heading and a line of at most ``width`` characters, each for
-    one or several steps. A digit is the number of recompiles of the user's functions (``+``: more than 9),
-    ``█`` a first compilation of one, and ``·`` neither. The line is empty if ``width`` is less than 12.
+    """Draw the training steps of the main process: a heading, and a line of at most ``width`` characters,
+    each for one or several steps. A digit is the number of recompiles of the user's functions (``+``: more
+    than 9), ``█`` is a first compilation, ``·`` neither. The line is left out if ``width`` is less than 12.
 
     The program must count steps (``last_step``).
     """

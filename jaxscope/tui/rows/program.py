@@ -27,11 +27,11 @@ SHOWN = 4  # names of operations in a line
 
 
 def default(run: Run) -> Compilation | None:
-    """Return the compilation that the program screen opens first; None if nothing was compiled.
+    """Return the compilation that the program screen shows first; None if no call was recorded.
 
     Functions are searched in this order: the user's before others, then the slowest first. The result is the
     latest compilation with a recorded text of the first function that has one, or if there is none, the
-    latest compilation of the first function.
+    latest call of the first function.
     """
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     for f in functions:
@@ -110,6 +110,7 @@ def link(
 
 
 def _list(names: Sequence[str]) -> str:
+    """Return at most SHOWN ``names`` after a colon: ``": a, b, c, d and 3 more"``; empty without names."""
     if not names:
         return ""
     return ": " + ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

@@ -39,6 +39,7 @@ def sections(run: Run, places: Places) -> list[Section]:
 
 
 def _row(figure: str, parts: Sequence[Part]) -> list[Part]:
+    """Return the row of a section: ``figure``, aligned to the right, then ``parts``."""
     return [(figure.rjust(FIGURE) + "  ", "figure"), *parts]
 
 
@@ -96,4 +97,5 @@ def _arrays(run: Run) -> Section:
 
 
 def _titled(title: str, rows: Section) -> Section:
+    """Return ``rows`` below the heading ``title``; empty if there are no rows."""
     return [[(title, "title")], *rows] if rows else []

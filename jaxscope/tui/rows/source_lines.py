@@ -55,6 +55,7 @@ def lines_needed(facts: Sequence[Sequence[Part]], width: int) -> int:
 
 
 def _lines(text: str, width: int) -> int:
+    """Return how many lines of ``width`` characters ``text`` needs when it is wrapped."""
     wide = 1 + max(0, cell_len(text) - 1) // width  # textwrap counts a wide letter as one character
     return max(wide, len(textwrap.wrap(text, width, break_on_hyphens=False)))
 

@@ -18,8 +18,8 @@ from jaxscope.tui.tableview import TableView
 
 
 class Names(TableView[rows.Row]):
-    """The table of the names of live arrays, as a tree whose rows can be opened and closed. With a filter the
-    table lists all arrays, also those below closed names."""
+    """The table of the names of live arrays, as a tree whose rows can be opened and closed. With a filter,
+    the table lists the groups of equal arrays without a tree, also those below closed names."""
 
     def look_for(self, needle: str) -> None:
         other = bool(needle) != bool(self.needle)
@@ -33,6 +33,8 @@ class Names(TableView[rows.Row]):
 
 
 class Arrays(View):
+    """The screen with the live arrays of one snapshot."""
+
     NAME = "arrays"
     SCOPES = ("arrays",)
     BINDINGS = bindings("arrays")
@@ -83,7 +85,7 @@ class Arrays(View):
         self._detail()
 
     def _absent(self) -> str:
-        """Explain why there is no snapshot of the live arrays, and when one is taken."""
+        """Return a text that says why there is no snapshot of the live arrays, or when one is taken."""
         options = self.feed.directory.meta.get("options")
         if isinstance(options, dict) and options.get("arrays") is False:
             return "Live arrays were not recorded: the program was run with --no-arrays."
@@ -98,6 +100,7 @@ class Arrays(View):
         return "No snapshot of the live arrays was taken: the program ended before one, or was killed."
 
     def _detail(self) -> None:
+        """Show name, placement and facts of the arrays under the cursor, and the bytes on each device."""
         row, at = self.table.current, self.shown
         if row is None or at < 0:
             for id in ("detail", "facts", "devices"):
@@ -138,8 +141,8 @@ class Arrays(View):
             )
 
     def action_look(self, by: int) -> None:
-        """Show the snapshot ``by`` places after the current one (before it, if negative). At the latest
-        snapshot of a running program, new snapshots are shown as they come."""
+        """Show the snapshot ``by`` places after the current one (before it, if negative). After a step to the
+        latest snapshot of a running program, the screen shows new snapshots as they come."""
         if self.shown < 0:
             return
         to = max(0, self.shown + by)

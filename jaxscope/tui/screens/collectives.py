@@ -23,6 +23,8 @@ SHARE = 0.6  # largest share of the screen's lines for the details
 
 
 class Collectives(ByMachine):
+    """The screen with the collectives of all programs for one machine."""
+
     NAME = "collectives"
 
     def panes(self) -> Iterable[Widget]:
@@ -38,9 +40,8 @@ class Collectives(ByMachine):
             yield Paragraphs(id="mesh")
 
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation to compare across all targets (accelerators): the one in the row under the
-        cursor, or else the latest of the selected function, or else the one that the program screen opens
-        first."""
+        """Return the compilation to compare across all machines: the one of the row under the cursor, or else
+        the latest of the selected function, or else the one that the program screen shows first."""
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:
             c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, run)
@@ -71,6 +72,7 @@ class Collectives(ByMachine):
         self._detail()
 
     def _nothing(self) -> str:
+        """Return a text that says why no collectives of the programs that ran are listed."""
         run, feed = self.feed.run, self.feed
         waiting = [p for p in run.programs.values() if p.texts and p.id not in feed.texts]
         read = [p for p in run.programs if p in feed.texts and feed.texts[p].hlo is not None]

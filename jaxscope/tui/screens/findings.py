@@ -23,6 +23,8 @@ from jaxscope.tui.tableview import TableView
 
 
 class Findings(View):
+    """The screen with the findings."""
+
     NAME = "findings"
     SCOPES = ("findings",)
     BINDINGS = bindings("findings")
@@ -69,9 +71,9 @@ class Findings(View):
         self.query_one("#right", VerticalScroll).scroll_home(animate=False)
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
-        """Open the evidence of the finding under the cursor on another screen: its first compilation or
-        program, or else its function. If the finding is from a sub-run (see ``Feed``), open that run in a
-        second view."""
+        """Open the evidence of the finding under the cursor on another screen: the first compilation or
+        program that it names, or else the function. If the finding is from a sub-run (see ``Feed``), open
+        that run in a second view."""
         f, run = self.table.current, self.feed.run
         if f is None:
             return
@@ -102,10 +104,11 @@ class Findings(View):
             self.notify("This finding has no evidence to open.", markup=False)
 
     def action_hide(self) -> None:
+        """Hide all findings with the code of the finding under the cursor, or show them again."""
         f = self.table.current
         if f is not None:
             self.scope.hidden ^= {f.code}
-            self.app.clear_notifications()  # an earlier one about this code
+            self.app.clear_notifications()  # there may be an earlier notice about this code
             if f.code in self.scope.hidden:
                 key = actions.key_of("findings.hide", self.scope.actions)
                 self.notify(
@@ -116,8 +119,8 @@ class Findings(View):
             self.renew()
 
     def action_ignore(self) -> None:
-        """Copy a configuration line for [tool.jaxscope.check] to the clipboard. It ignores the code of the
-        finding under the cursor and all codes that the user hid."""
+        """Copy a configuration line for [tool.jaxscope.check] to the clipboard. The line ignores the code of
+        the finding under the cursor and all codes that the user hid."""
         f = self.table.current
         if f is not None:
             line = rows.ignoring({*self.scope.hidden, f.code})

@@ -130,8 +130,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.foot()
 
     def tick(self) -> None:
-        """Redraw the header, the names of the screens and the line about missing records. They change even if
-        nothing new was recorded."""
+        """Redraw the header, the names of the screens and the line about missing records, which change even
+        if nothing new is recorded."""
         feed, width = self.feed, self.app.size.width
         if not feed.ready:
             done, total = feed.progress
@@ -153,8 +153,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.words("lost").say(trouble or ([] if self.short else chrome.lost(feed.run)))
 
     def foot(self) -> None:
-        """Show the footer: the keys that apply now, and the full text of what is cut in the current line.
-        Also show the position among the matches beside the search line."""
+        """Redraw the footer: the keys that apply now, and the full text of what is cut in the current line.
+        Also redraw the position among the matches beside the search line."""
         if not self.complete:
             return
         view, width = self.focused_view(), self.app.size.width
@@ -172,15 +172,16 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.words("found").say([(position, "dim")])
 
     def words(self, id: str) -> Paragraphs:
+        """Return the widget with this ``id``, which shows styled text."""
         return self.query_one(f"#{id}", Paragraphs)
 
     def focused_view(self) -> LineView | None:
-        """Return the pane on which keys act: the one with the focus, or the searched one while the search
-        line has the focus. None if there is none."""
+        """Return the pane on which keys act: the pane with the focus, or if the search line has it, the
+        searched pane. None if there is none."""
         return self.focused if isinstance(self.focused, LineView) else self._searched()
 
     def enter(self, view: LineView) -> None:
-        """Move the focus to ``view``, a pane with details of what is selected. ``leave_pane`` moves the focus
+        """Move the focus to ``view``, a pane with details of the selection. ``leave_pane`` moves the focus
         back."""
         if isinstance(self.focused, LineView):
             self.entered = (*self.entered, self.focused)
@@ -201,6 +202,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         return [w for w in self.query("*").results() if isinstance(w, LineView)]
 
     def scopes(self) -> list[str]:
+        """Return the scopes of the actions that apply now: of the screen, of the focused pane, and
+        ``app``."""
         view = self.focused_view()
         return [*self.SCOPES, *(view.SCOPES if view is not None else ()), "app"]
 
@@ -216,6 +219,7 @@ class View(Screen[None], metaclass=AbstractMeta):
     # -- searching --------------------------------------------------------------------------------
 
     def _searched(self) -> LineView | None:
+        """Return the pane that is being searched; None if there is none."""
         return next((v for v in self.views() if v.has_class("searched")), None)
 
     async def _field(self) -> Input:
@@ -234,6 +238,8 @@ class View(Screen[None], metaclass=AbstractMeta):
                 await self._field()
 
     async def start_finding(self) -> None:
+        """Show the search line for the pane with the focus, else for the first pane, and move the focus to
+        it."""
         view = self.focused_view() or next(iter(self.views()), None)
         if view is None:
             return
@@ -248,7 +254,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def stop_finding(self, *, keep: bool) -> bool:
         """Move the focus from the search line back to the searched pane. Unless ``keep`` is set, also end the
-        search. Return False if no pane was searched."""
+        search and hide the line. Return False if no pane was searched."""
         bar, view = self.query_one("#finding"), self._searched()
         if view is None:
             return False

@@ -24,6 +24,8 @@ from jaxscope.tui.tableview import TableView
 
 
 class Functions(View):
+    """The screen with the functions, their compilations and their cache keys."""
+
     NAME = "functions"
     SCOPES = ("functions",)
     BINDINGS = bindings("functions")
@@ -104,6 +106,8 @@ class Functions(View):
         self._fill_attempts()
 
     def _fill_attempts(self) -> None:
+        """Show the compilations of the selected function. If none of them is selected, select the slowest
+        recompilation."""
         run, app = self.feed.run, self.scope
         f = self.functions.current
         with self.prevent(LineView.Moved):
@@ -128,6 +132,7 @@ class Functions(View):
         self._fill_key()
 
     def _fill_key(self) -> None:
+        """Show the cache key of the selected compilation beside the key with which it is compared."""
         run, a = self.feed.run, self.attempts.current
         if a is None:
             self.key.show([])

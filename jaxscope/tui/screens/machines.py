@@ -28,13 +28,16 @@ class ByMachine(View):
 
     @abstractmethod
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation of the main run whose programs ``action_machines`` lists side by side for
-        all targets (accelerators). None if nothing was compiled."""
+        """Return the compilation of the main run for which ``action_machines`` compares the programs of all
+        machines. None if nothing was compiled."""
 
     def machines(self) -> list[rows.Machine]:
+        """Return all machines that the user can select."""
         return rows.machines(self.feed.recordings)
 
     def machine(self) -> rows.Machine:
+        """Return the selected machine; the host if none is selected, or if the selected one does not
+        exist."""
         return rows.named(self.machines(), self.scope.machine)
 
     def elsewhere(self) -> str | None:
@@ -42,9 +45,8 @@ class ByMachine(View):
         return rows.called(machine) if machine.name is not None else None
 
     def say_machines(self, c: Compilation | None) -> None:
-        """Show the line of machines (the host and the targets) with the selected one marked; empty if there
-        is only one machine. ``c`` is the compilation whose state is shown for each target. None: each target
-        shows the state of one of its programs, preferably of one that still compiles or failed."""
+        """Show the line of machines with the selected one marked; nothing if there is only the host. ``c`` is
+        the compilation whose state is shown for each target, as in ``rows.strip``."""
         key = {a.id: actions.spelled(a.keys) for a in self.scope.actions}
         keys = key["machines.next"], key["machines.beside"]
         width = self.app.size.width
@@ -60,6 +62,7 @@ class ByMachine(View):
         self.renew()
 
     def action_machines(self) -> None:
+        """Let the user choose a machine from a list that compares the programs of one compilation."""
         found, c = self.machines(), self.spoken_of()
         if len(found) < 2 or c is None:
             self.notify(ALONE if len(found) < 2 else "Nothing was compiled yet.", markup=False)

@@ -14,6 +14,8 @@ from jaxscope.tui.textview import TextView
 
 
 class OutputView(View):
+    """The screen with the program's output."""
+
     NAME = "output"
     SCOPES = ("output",)
     BINDINGS = bindings("output")

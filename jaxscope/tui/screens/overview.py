@@ -36,6 +36,8 @@ def _none_found(run: Run, *, running: bool) -> str:
 
 
 class Overview(View):
+    """The first screen: the timeline, the findings and the latest compilations."""
+
     NAME = "overview"
     SCOPES = ("timeline",)
     BINDINGS = bindings("timeline")
@@ -126,8 +128,8 @@ class Overview(View):
             self.findings.focus()
 
     def _advise(self) -> None:
-        """Show the finding under the cursor in full, because its row rarely has room for it, and the lines of
-        the source around it. Below, or if there is no finding, show facts about the run."""
+        """Show the finding under the cursor in full, because its row rarely has room for it, and the source
+        lines around its line. Below, or if there is no finding, show facts about the run."""
         f, feed = self.findings.current, self.feed
         found = finding_rows.seen(f, feed.places(), running=feed.running) if f is not None else []
         if self.narrow:
@@ -159,8 +161,8 @@ class Overview(View):
         self.words("compiled").say_for_size(partial(self._with_source, facts, run, c.site))
 
     def _with_source(self, facts: Lines, run: Run, frame: Frame | None, size: Size) -> Lines:
-        """Return ``facts`` and, if there is room, the lines of the source around ``frame``. ``size`` is that
-        of the pane."""
+        """Return ``facts``, and below them the source lines around ``frame``, if a pane of this ``size`` has
+        room for them."""
         count = source_lines.room(facts, size.width, size.height)
         lines = source_lines.around(run, frame, count, size.width)
         return [*facts, [], *lines] if lines else facts

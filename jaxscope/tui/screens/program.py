@@ -36,6 +36,8 @@ TITLES = {"stablehlo": "StableHLO, as lowered", "hlo": "HLO, optimized"}
 
 
 class ProgramView(ByMachine):
+    """The screen with the source, the StableHLO and the HLO of one program."""
+
     NAME = "program"
     SCOPES = ("program", *ByMachine.SCOPES)
     BINDINGS = bindings("program")
@@ -71,6 +73,8 @@ class ProgramView(ByMachine):
         yield Paragraphs(id="link", classes="stays")
 
     def _chosen(self) -> Compilation | None:
+        """Return the compilation to show: the selected one, else the one shown before, else the latest of the
+        selected function, else that of ``rows.default``. None if no call was recorded."""
         run, app = self.feed.run, self.scope
         c = run.compilations.get(app.compilation or "")
         if c is not None and app.function in (None, c.function.id) and c.reached != ["fast_path"]:
@@ -88,6 +92,8 @@ class ProgramView(ByMachine):
         return self._chosen()
 
     def _seen(self) -> machines.Seen | None:
+        """Return what corresponds on the selected machine to the compilation to show; None: there is no
+        compilation."""
         c = self._chosen()
         return machines.seen_as(c, self.machine(), self.feed.run) if c is not None else None
 
@@ -120,6 +126,7 @@ class ProgramView(ByMachine):
         self._fold()
 
     def _open(self, on_machine: machines.Seen) -> None:
+        """Show the source file of ``on_machine``, and start a thread that loads the texts of its program."""
         self.links, self.by, self.linked = links.NONE, {"stablehlo": {}, "hlo": {}}, False
         program = on_machine.program
         host = on_machine.machine.target is None and on_machine.compilation is not None
@@ -166,7 +173,7 @@ class ProgramView(ByMachine):
                 self.app.call_from_thread(self._loaded, shown, stage, text, trouble)
         arguments = (directory, blobs.get("hlo"), blobs.get("stablehlo"))
         try:
-            if large:  # making them here would block the screen
+            if large:  # making the links in this process would block the screen
                 found = links.joined(self.feed.others.each(links.in_pieces, *arguments))
             else:
                 found = links.of_run(*arguments)
@@ -176,6 +183,8 @@ class ProgramView(ByMachine):
         self.app.call_from_thread(self._linked, shown, found, by)
 
     def _loaded(self, shown: object, stage: str, text: Lines, trouble: str) -> None:
+        """Show the ``text`` that ``_load`` loaded, or the error ``trouble``, unless another program is shown
+        by now."""
         if shown == self.shown:
             view = self.stages[stage]
             view.empty = trouble
@@ -184,6 +193,8 @@ class ProgramView(ByMachine):
     def _linked(
         self, shown: object, line_links: links.Links, by: dict[str, dict[links.Place, list[int]]]
     ) -> None:
+        """Use the links that ``_load`` made, unless another program is shown by now. Show the source file
+        from which most operations come, if none come from the shown file."""
         if shown != self.shown:
             return
         self.links, self.by, self.linked = line_links, by, True
@@ -196,11 +207,11 @@ class ProgramView(ByMachine):
         self._near()
 
     def _made(self) -> set[links.Place]:
-        """Return the source lines from which at least one operation of the StableHLO or the HLO comes."""
+        """Return the source lines from which operations of the StableHLO or the HLO come."""
         return {*self.by["hlo"], *self.by["stablehlo"]}
 
     def _arrive(self) -> bool:
-        """Go to the source line or HLO instruction that another screen selected. Return False if nothing was
+        """Go to the source line or HLO instruction that another screen selected. Return False if neither was
         selected, or only an instruction that this program does not have."""
         app = self.scope
         place, name, app.place, app.instruction = app.place, app.instruction, None, None
@@ -217,8 +228,7 @@ class ProgramView(ByMachine):
 
     def _near(self) -> None:
         """Move the cursor of the source to the next line from which an operation of the program comes, unless
-        it is on such a line. If there is none below the cursor, move it to the first such line of the
-        file."""
+        it is on such a line. After the last such line of the file comes the first."""
         lines = sorted(line for file, line in self._made() if file == self.file)
         at = self.source.cursor + 1
         if lines and at not in lines:
@@ -226,6 +236,7 @@ class ProgramView(ByMachine):
         self._follow(self.source)
 
     def _show_file(self, file: str | None, line: int | None) -> None:
+        """Show the source ``file`` at ``line`` (from 1); an empty pane if it cannot be read."""
         text = sources.of(self.feed.run)(file) if file else None
         self.file = file if text is not None else None
         with self.prevent(LineView.Moved), self.source.prevent(LineView.Moved):
@@ -236,7 +247,7 @@ class ProgramView(ByMachine):
 
     def _follow(self, view: LineView) -> None:
         """Mark the lines of the panes that correspond to the line under the cursor of ``view``, and describe
-        them in the line below the panes. Show another source file if they are in one."""
+        them in the line below the panes. If they are in another source file, show that file."""
         places: list[links.Place]
         if view is self.source:
             places = [(self.file, view.cursor + 1)] if self.file is not None else []
@@ -277,8 +288,8 @@ class ProgramView(ByMachine):
         self._fold()
 
     def _fold(self) -> None:
-        """If the screen is too narrow for three panes, hide the one of StableHLO and HLO that was viewed less
-        recently. The key tab still reaches it."""
+        """If the screen is too narrow for three panes, hide the text (StableHLO or HLO) that had the focus
+        less recently. The key tab still reaches it."""
         for stage, view in self.stages.items():
             view.set_class(self.narrow and stage != self.stage, "folded")
 
@@ -314,7 +325,8 @@ class ProgramView(ByMachine):
         )
 
     def action_diff(self) -> None:
-        """Let the user choose another compilation, then show how the program differs from that one."""
+        """Let the user choose another compilation, then show how the current program differs from that of the
+        chosen one."""
         run, c = self.feed.run, self._chosen()
         able = others(run, c, same=False) if c is not None else []
         if c is None or not able:
@@ -330,6 +342,7 @@ class ProgramView(ByMachine):
         self.app.push_screen(Picker("Compare with", other_columns(run), lambda o: o.name, able), compare)
 
     def _differ(self, before: Compilation, after: Compilation) -> None:
+        """Show how the program of ``after`` differs from that of ``before``. Runs in a separate thread."""
         run = self.feed.run
         for c in (before, after):
             if c.program in run.programs:
