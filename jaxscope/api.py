@@ -115,6 +115,10 @@ class _WatchedTree(_Watched):
 
     __slots__ = ()
 
+    # Python gives each class its own two attributes, which would hide those of the base class.
+    __module__ = _Watched.__dict__["__module__"]
+    __doc__ = _Watched.__dict__["__doc__"]
+
 
 @functools.cache
 def _tree_class() -> type[_Watched]:

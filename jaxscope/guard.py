@@ -120,7 +120,7 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
         return NoRecompiles(1, functions)(after)  # @jaxscope.no_recompiles without parentheses
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise UsageError(
-            f"no_recompiles(after={after!r}): the step must be 0, 1, 2, ...",
+            f"no_recompiles(after={after!r}): after must be a whole number: 0, 1, 2, ...",
             hint="after=0 allows no compilation; after=1 allows those of the first step",
             slug="gate-after",
         )

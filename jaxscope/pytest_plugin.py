@@ -36,7 +36,8 @@ MARKS = {
     "max_compile_seconds": "max_compile_seconds(s): tracing, lowering and compiling take at most s seconds",
     "max_collectives": (
         "max_collectives(kind=None, count=None, bytes=None): each program compiled in the test has at"
-        " most `count` collectives of this kind (kind@axis), and `bytes` of them in a call ('64 MiB')"
+        " most `count` collectives of this kind (kind@axis), and their results have at most `bytes` ('64"
+        " MiB') in one call"
     ),
 }
 FIXTURE = "jaxscope"
@@ -126,8 +127,8 @@ def _wrong_usage(item: pytest.Item) -> str | None:
             near = get_close_matches(mark.name, MARKS, 1, 0.8)
             if near:
                 return (
-                    f"there is no mark {mark.name!r}\n  did you mean {near[0]}? (register it as your"
-                    f" own mark where not)"
+                    f"there is no mark {mark.name!r}\n  did you mean {near[0]}? If not, register the mark in"
+                    f" pytest's settings"
                 )
     return None
 
@@ -251,7 +252,7 @@ def _part_of(item: pytest.Item) -> TestRecording:
     if recording is None:
         if FIXTURE in _fixtures(item) or not _uses(item):
             pytest.fail(
-                "this test is not recorded: name the fixture jaxscope as an argument of the test",
+                "this test is not recorded: add the fixture jaxscope to its arguments",
                 False,
             )
         recording = _begin(item.config, texts=True)  # a fixture added the first mark

@@ -100,7 +100,7 @@ def why_unreliable(session: Session, before: Sequence[str]) -> str | None:
     from jaxscope.capture import shield
 
     if session.writer.stopped == "closed":
-        return "the recording ended before it did"
+        return "the recording ended before this block or test"
     if session.writer.stopped is not None:
         return f"the recording stopped ({session.writer.stopped})"
     lost = [n for n in NEEDED if shield.is_off(n) or (not shield.works(n) and n not in before)]

@@ -120,9 +120,9 @@ def _why(machine: Machine, flops: Mapping[str, int] | None, uncounted: str | Non
     if flops is None:
         return uncounted or "the program's text was not read"
     if not flops:
-        return uncounted or "it has no matrix products, and other arithmetic is not counted"
+        return uncounted or "the program has no matrix products, and only these are counted"
     kinds = [kind for kind in flops if _rate(machine, kind) is None]
-    return f"no source states a peak rate for {', '.join(kinds)}"
+    return f"no public page states how fast this machine computes with {', '.join(kinds)}"
 
 
 def _axes(

@@ -55,7 +55,7 @@ class Agreement:
                 self._given_up(
                     f"after {waited:.0f} s the other ranks had not compiled the program of call {call}"
                     if agreed is not None
-                    else "no watcher of rank 0 compares the ranks in this directory"
+                    else "the jaxscope process of rank 0, which compares the ranks, is not running"
                 )
                 return
             time.sleep(POLL_S)

@@ -262,8 +262,8 @@ class Probe:
         self.previous = now
         jax_internals.set_test_listener(self.on_test)
         reason = (
-            "the program replaced the listener in JAX's test-event slot; "
-            "until it was restored, a retrace could not be distinguished from a cache hit"
+            "the program replaced jaxscope's listener for JAX's test events; until jaxscope restored it, it"
+            " could not distinguish a new trace from a trace that JAX found in its cache"
         )
         self._writer.emit(ev.Degraded(seam="miss_event", reason=reason))
         return False

@@ -107,9 +107,7 @@ def max_collectives(kind: str | None = None, count: int | None = None, bytes: An
       UsageError: neither limit is given, or an argument is invalid.
     """
     if count is None and bytes is None:
-        raise UsageError(
-            "it limits neither count nor bytes", hint="max_collectives(kind='all-gather', count=2)"
-        )
+        raise UsageError("give count=, bytes= or both", hint="max_collectives(kind='all-gather', count=2)")
     key = limits.ANY if kind is None else kind
     allowed = limits.Limits(
         collectives=_read(limits.by_kind(limits.count), "count", {key: count}) if count is not None else {},

@@ -219,7 +219,7 @@ def _same_program(run_name: str | None, directory: RunDir) -> None:
     raise UsageError(
         f"check: the latest run, {newest.path.name}, recorded nothing; the latest run that recorded"
         f" something, {directory.path.name}, is of another program",
-        hint=f"to check that one: jaxscope check {directory.path.name}",
+        hint=f"to check {directory.path.name}: jaxscope check {directory.path.name}",
         slug="check-nothing-recorded",
     )
 

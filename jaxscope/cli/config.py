@@ -198,7 +198,7 @@ def _checked(path: Path, table: str, key: str, value: Any, tables: list[str] | N
         elif near:
             hint = f"did you mean {near[0]}?"
         else:
-            hint = f"it knows: {', '.join(names)}"
+            hint = f"the options are: {', '.join(names)}"
         raise UsageError(f"{path}: {where} has no option {key!r}", hint=hint, slug="config-key")
     option = known[key]
     if option.read is not None:
@@ -308,7 +308,7 @@ def check_spec(text: str) -> dict[str, Any]:
         where = f"--check {part}"
         if name not in known:
             near = difflib.get_close_matches(name, known, 1, 0.5)
-            hint = f"did you mean {near[0]}?" if near else f"it knows: {', '.join(known)}"
+            hint = f"did you mean {near[0]}?" if near else f"the options are: {', '.join(known)}"
             raise UsageError(f"--check has no option {name!r}", hint=hint, slug="config-key")
         option = known[name]
         if not equals and option.type is not bool:

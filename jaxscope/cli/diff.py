@@ -57,7 +57,11 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("diff", help="compare two runs", description=DESCRIPTION, epilog=EXAMPLES)
     what = "a run (name, directory or latest), :FUNCTION for one function of it, #n for one compilation"
     parser.add_argument("before", metavar="RUN[:FUNCTION#n]", help=what)
-    parser.add_argument("after", metavar="RUN[:FUNCTION#m]", help="what it is compared with")
+    parser.add_argument(
+        "after",
+        metavar="RUN[:FUNCTION#m]",
+        help="what to compare with the first one",
+    )
     parser.add_argument("--all", action="store_true", help="show everything")
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
@@ -194,7 +198,7 @@ def _latest_of(side: Side) -> Side:
         if numbered := side.run.numbered(f):
             return side._replace(compilation=numbered[-1][1])
     raise UsageError(
-        f"it was not traced, lowered or compiled in {side.directory.path.name}",
+        f"the function was never traced, lowered or compiled in {side.directory.path.name}",
         hint=f"see what was compiled: jaxscope report {side.directory.path.name}",
         slug="compilation-not-found",
     )

@@ -181,7 +181,8 @@ def _texts(args: argparse.Namespace) -> int:
         left = sum(len(run.numbered(f)) for f in run.functions.values() if not f.user)
         if left:
             sys.stderr.write(
-                f"{count(left, 'library-internal or eager compilation')} not written: --all, or give a name\n"
+                f"{count(left, 'compilation')} of library functions and operations outside jit not written:"
+                " --all writes them, too\n"
             )
     if not written:
         sys.stderr.write("nothing was compiled in this run\n")

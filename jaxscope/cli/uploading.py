@@ -40,7 +40,7 @@ def finish(uploading: Popen[bytes] | None, record: RunDir | None, opts: argparse
     left = (
         f"{count(state.files, 'file')}, {size(state.bytes)}"
         if state.files
-        else "nothing is known to be there"
+        else "it is unknown which files are there"
     )
     print_message(
         f"not uploaded to {escape(opts.out)}: {left} ({escape(state.error or 'unknown reason')})",

@@ -183,7 +183,7 @@ SEAMS = (
     Seam("compile_frame", "compiled HLO, memory and cost", [*_all(frames.CompileFrame)]),
     Seam(
         "executable_frame",
-        "shardings of results, arguments XLA drops",
+        "shardings of results, unused arguments that XLA removes",
         [*_all(frames.ExecutableFrame, objects.ArgumentsInfo)],
     ),
     Seam(
@@ -226,7 +226,7 @@ SEAMS = (
     ),
     Seam(
         "rounding",
-        "numbers that jnp.asarray converts to equal ones (off with --no-transfers)",
+        "numbers that become equal when jnp.asarray rounds them (off with --no-transfers)",
         [*_all(frames.NumpyArrayFrame)],
     ),
     Seam("device_copies", "copies between devices at calls", [*_all(frames.DeviceCopyFrame)]),

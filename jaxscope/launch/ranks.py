@@ -189,7 +189,7 @@ def _report(failed: Rank, running: Sequence[Rank]) -> None:
     waiting = (
         f"; ending the other {len(running)}"
         if len(running) > 1
-        else "; ending the other one"
+        else "; ending the other process"
         if running
         else ""
     )

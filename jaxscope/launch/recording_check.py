@@ -89,8 +89,8 @@ def explain(evidence: Evidence, ended: Ended) -> list[str]:
         if ended.signal is not None:
             return [f"{nothing}the program was ended by {ended.how} before its first line ran"]
         return [
-            f"{nothing}the program's Python did not run jaxscope's start-up file (sitecustomize,"
-            f" by PYTHONPATH)",
+            f"{nothing}the program's Python did not load jaxscope's start-up file sitecustomize.py"
+            " (is PYTHONPATH changed?)",
             "record from inside the program instead: with jaxscope.record(): ...",
         ]
     if "jax" not in evidence.marks:

@@ -283,7 +283,7 @@ def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
             e.filename, e.filename2 = str(path), None
             raise
         except ValueError as e:  # a null byte, or a character that cannot be in a file name here
-            raise OSError(errno.EINVAL, "no name of a file", str(path)) from e
+            raise OSError(errno.EINVAL, "not a valid file name", str(path)) from e
     finally:
         for fd in opened:
             os.close(fd)
@@ -307,7 +307,7 @@ def _plain(name: str, path: Path) -> str:
     """Return ``name``, a part of ``path``. Raises OSError if ``name`` is not the name of a single file, such
     as ``..`` or ``a/b``."""
     if name in ("", ".", "..") or "/" in name:
-        raise OSError(errno.EINVAL, "no name of a file", str(path))
+        raise OSError(errno.EINVAL, "not a valid file name", str(path))
     return name
 
 
@@ -318,5 +318,5 @@ def _regular(file_status: os.stat_result, path: Path) -> os.stat_result:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(file_status.st_mode):
         code = errno.ELOOP if stat.S_ISLNK(file_status.st_mode) else errno.EINVAL
-        raise OSError(code, "a link" if code == errno.ELOOP else "no regular file", str(path))
+        raise OSError(code, "is a link" if code == errno.ELOOP else "not a regular file", str(path))
     return file_status

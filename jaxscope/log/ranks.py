@@ -78,7 +78,7 @@ def join(
             raise store.unwritable(whole.path, e) from e
         return store.create(inner, name=name, overwrite=overwrite, **given, **meta)
     raise LogError(
-        f"{path} has {MOST_LAUNCHES:,} launches of the job already",
+        f"{path} has {MOST_LAUNCHES:,} runs of this job already",
         hint="remove old runs: jaxscope runs gc --keep 20",
         slug="run-directory-in-use",
     )

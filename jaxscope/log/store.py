@@ -191,7 +191,7 @@ def _make_room(path: Path, *, overwrite: bool) -> None:
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
         raise LogError(
             f"{path} contains files that do not belong to the run: {', '.join(others[:3])}{more}",
-            hint="choose a directory of its own with --out",
+            hint="choose a new or an empty directory with --out",
             slug="run-directory-in-use",
         )
     removal.remove(path)
@@ -484,7 +484,7 @@ def one_process(run: RunDir, rank: int | None = None) -> RunDir:
         more = f" and {len(places) - MOST_NAMED} more" if len(places) > MOST_NAMED else ""
         raise RunNotFound(
             f"{run.path.name} has no rank {rank}",
-            hint=f"it has {have}{more}" if places else "it is a run of one process: leave out --rank",
+            hint=f"it has {have}{more}" if places else "this run has one process only: leave out --rank",
             slug="rank-not-found",
         )
     return found[0]

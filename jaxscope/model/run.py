@@ -39,8 +39,8 @@ class Run(Fold):
         count, here = backend.process_count if backend is not None else None, self.ranks_here
         if count is not None and here is not None and count > here:
             reason = (
-                f"{count - here:,} of the job's {count:,} processes did not record to this directory;"
-                " those with directories of their own are compared after jaxscope runs merge DIR... -o JOB"
+                f"{count - here:,} of the job's {count:,} processes did not record to this directory."
+                " If they recorded to other directories, join these: jaxscope runs merge DIR... -o JOB"
             )
             yield Lost("ranks", reason)
 

@@ -49,8 +49,8 @@ class Overheard:
         # XLA prints these warnings only for programs on several devices.
         if self._several and not self._run.stderr:
             reason = (
-                "XLA's warnings (involuntary rematerialization) are recorded only with"
-                " jaxscope run --tee-stderr or --detach"
+                "XLA's warnings that it replicates an array on all devices (involuntary rematerialization)"
+                " are recorded only with jaxscope run --tee-stderr or --detach"
             )
             found.append(Lost("stderr", reason))
         elif self._several and not self._audible:

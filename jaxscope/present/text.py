@@ -178,7 +178,7 @@ def wrapper_name(wrapper: str) -> str:
 def missing_accelerators(packages: Iterable[str]) -> str:
     """Return a text that says why JAX prints errors about an accelerator that this machine lacks, and how to
     avoid them. ``packages`` are the installed packages for that accelerator: ``libtpu``."""
-    named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
+    named = " and ".join(name.replace("_", "-") for name in packages)
     verb = "are" if " and " in named else "is"
     return (
         f"{named} {verb} installed, but this machine has no such accelerator:"

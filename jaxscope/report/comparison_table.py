@@ -28,7 +28,7 @@ from jaxscope.report.targets import bounds_json
 from jaxscope.report.variants import Column, Variant, by_function
 
 MARK = " ◂"
-LEGEND = "◂ least of its row; counts, sizes and bounds, nothing was measured"
+LEGEND = "◂ smallest value of its row. All values are computed from the compiled programs; none is measured"
 INDENT = 4
 NAME, WIDEST = 24, 40  # characters of a setting's name and of its value, at most
 _UNFINISHED = {"exhausted": "", "waiting": "waiting", "compiling": "compiling", "skipped": STATES["skipped"]}

@@ -146,7 +146,7 @@ def why_not(run: Run, c: Compilation, stage: str) -> str:
     ``stage`` names the missing text: ``stablehlo`` or ``hlo``."""
     phase = "lowered" if stage == "stablehlo" else "compiled"
     if c.phase is not None and phase not in c.reached:
-        return "it was not made yet when the log ends"
+        return "the log ends before this text was produced"
     if c.failed is not None and phase not in c.reached:
         return f"the {c.failed.phase} phase ended in an exception"
     if phase not in c.reached:

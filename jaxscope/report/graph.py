@@ -46,7 +46,7 @@ def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
     formats = {".graphml": graphml, ".dot": dot, ".gv": dot, ".json": model_explorer}
     if path.suffix not in formats:
         raise UsageError(
-            f"--graph: {path} has none of the endings {', '.join(formats)}",
+            f"--graph: the name of {path} does not end with {', '.join(formats)}",
             hint="the ending names the format: .graphml, .dot, or .json for Model Explorer",
             slug="graph-format",
         )

@@ -326,4 +326,4 @@ def blind_spots(run: Run, directory: RunDir | None) -> Iterator[Line]:
     for spans in gaps(run):
         yield line(*spans, hang=4)
     if any(lost.seam not in ("stderr", "ranks") for lost in run.degraded):
-        yield line(("what this affects: jaxscope doctor", "dim"), indent=4)
+        yield line(("run jaxscope doctor to see what this affects", "dim"), indent=4)

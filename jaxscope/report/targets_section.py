@@ -130,7 +130,7 @@ def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
     if n and directory is not None:
         where = escape(shlex.quote(store.address(directory)))
         yield line(
-            (f"{count(n, 'program')} not compiled; to retry:", "warning"),
+            (f"{count(n, 'program')} not compiled for a target. To compile again:", "warning"),
             f" jaxscope compile --rest {where}",
             indent=2,
             hang=2,

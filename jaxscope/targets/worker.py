@@ -114,7 +114,7 @@ class Worker:
             if tried < TRIES:
                 result = self._compiler.compile(job, path)
             else:
-                message = f"jaxscope's own process was ended {tried} times while it waited for the compiler"
+                message = f"jaxscope's compile worker was ended {tried} times during this compilation"
                 result = Result(job.id, CRASHED, error=message)
             self._say(_event(job, result))
             self._queue.done(job.id, keep=result.outcome in (CRASHED, LATE))

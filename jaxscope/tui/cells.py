@@ -14,10 +14,9 @@ from rich.cells import cell_len, set_cell_size
 
 from jaxscope.present import spans
 from jaxscope.present.escape import escape
-from jaxscope.present.spans import ROLES, Span
+from jaxscope.present.spans import Span
 
 Part = Span  # a text, or a pair of text and style
-STYLES = (*ROLES, *(f"shard{n}" for n in range(8)))
 
 
 class Button(NamedTuple):

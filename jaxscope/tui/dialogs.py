@@ -206,7 +206,7 @@ class Ranks(ModalScreen[None]):
         self.view.show(Lines(self.ranks.text))
         words = (
             ("↑ ↓", "move"),
-            ("enter", "report of the first rank"),
+            ("enter", "report of the lowest rank"),
             ("tab", "other pane"),
             ("esc", "close"),
         )

@@ -277,7 +277,7 @@ class TableView(LineView, Generic[T]):
 
     def nothing(self) -> str:
         if self.needle and self._all:
-            return f"Nothing here has {self.needle!r} in it: {len(self._all):,} in all. esc shows them."
+            return f"No row contains {self.needle!r}. esc shows all {len(self._all):,} rows."
         return super().nothing()
 
     def position(self) -> str:
@@ -297,7 +297,7 @@ class TableView(LineView, Generic[T]):
         self.notify(
             f"sorted by {self.columns[self.sorted_by].title}"
             if self.sorted_by is not None
-            else "in its own order",
+            else "in the default order",
             timeout=2,
             markup=False,
         )

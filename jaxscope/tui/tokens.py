@@ -1,8 +1,9 @@
 """Choose the colors of a line of HLO, StableHLO, Python or program output.
 
-A tokenizer is a function that takes a line and returns spans (start, end, kind). The kind is one of KINDS,
-for example ``op``; in the text of a comparison, it is one of BESIDE. Text between the spans has no color. A
-tokenizer takes linear time, whatever the line contains.
+A tokenizer is a function that takes a line and returns spans (start, end, kind). The kind decides
+the color: ``value``, ``type``, ``op``, ``collective``, ``attr``, ``string``, ``number``, ``comment``,
+``word`` or ``symbol``; in the text of a comparison, ``before`` or ``after``. Text between the spans has no
+color. A tokenizer takes linear time, whatever the line contains.
 """
 
 from __future__ import annotations
@@ -15,10 +16,6 @@ from jaxscope.schema import collectives
 
 Span = tuple[int, int, str]
 Tokens = Callable[[str], list[Span]]
-
-# Kinds of text that have a color.
-KINDS = ("value", "type", "op", "collective", "attr", "string", "number", "comment", "word", "symbol")
-BESIDE = ("before", "after", "dim")  # kinds in a comparison
 
 _COLLECTIVES = "|".join(collectives.KINDS)
 # Every alternative is possessive or a fixed string, so that no character is matched twice.

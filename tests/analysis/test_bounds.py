@@ -101,8 +101,8 @@ def test_operands_of_two_types_take_the_faster_of_their_rates():
 @pytest.mark.parametrize(
     ("flops", "why"),
     [
-        ({}, "it has no matrix products, and other arithmetic is not counted"),
-        ({"bf16": 1, "s4": 1, "f64": 1}, "no source states a peak rate for s4, f64"),
+        ({}, "the program has no matrix products, and only these are counted"),
+        ({"bf16": 1, "s4": 1, "f64": 1}, "no public page states how fast this machine computes with s4, f64"),
         (None, "the text does not state what the custom call mine computes"),
     ],
 )

@@ -152,7 +152,7 @@ def test_a_run_that_ended_without_a_word_is_reported_to_have(check, home):
     log.say(step)
     log.compiled(step, handwritten_runs.key(handwritten_runs.leaf("x", 3)), step=1)
     code, out, _ = check("killed-1", "--no-recompiles-after", "1")
-    assert code == 1 and "JX901" in out and "the log has no end" in out
+    assert code == 1 and "JX901" in out and "the log is incomplete" in out
     assert check("killed-1", "--no-recompiles-after", "1", "--strict")[0] == 1
 
 

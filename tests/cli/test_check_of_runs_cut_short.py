@@ -107,7 +107,7 @@ def test_a_child_that_left_without_the_end_of_its_log_is_whole(check, home):
 def test_a_log_without_an_end_fails_the_check_though_the_program_ended_well(check, home):
     handwritten_runs.exited(recording(home, close=False))
     code, out, _ = check()
-    assert code == 1 and "the program's log has no end" in out
+    assert code == 1 and "the program's log is incomplete" in out
 
 
 def test_a_recording_within_the_run_that_stopped_fails_the_check(check, home):

@@ -160,7 +160,7 @@ def test_dump_writes_files_and_says_which(jaxscope, run, tmp_path):
     assert code == 0 and len(out.splitlines()) == len(list((tmp_path / "out2").iterdir()))
     assert (
         "no hlo: not captured (15 compilations)" in err
-        and "23 library-internal or eager compilations not written" in err
+        and "23 compilations of library functions and operations outside jit not written" in err
     )
     assert "jaxscope dump latest train_step -o out" in jaxscope("dump", "train_step", "-o", "out")[2]
 

@@ -52,7 +52,7 @@ def test_the_command_line_comes_before_the_environment_before_pyproject(write):
         ),
         ("[tool.jaxscope.rum]\nlive = true", "no option 'rum'", "did you mean run?"),
         ("[tool.jaxscope]\nir = 'all'", "no option 'ir'", "ir belongs into [tool.jaxscope.run]"),
-        ("[tool.jaxscope.run]\nzzzz = 1", "no option 'zzzz'", "it knows: out, name"),
+        ("[tool.jaxscope.run]\nzzzz = 1", "no option 'zzzz'", "the options are: out, name"),
         ("[tool.jaxscope.run]\nlive = 'yes'", "is not true or false", "live = true"),
         ("[tool.jaxscope.run]\nir = 'hlos'", "ir = 'hlos'", "did you mean 'hlo'? it is one of none, stats"),
         ("[tool.jaxscope]\nwrapper-libraries = [1]", "is not a list of texts", '["mylib"]'),

@@ -282,7 +282,7 @@ def test_the_report_of_a_rank_says_that_others_did_not_record_beside_it(tmp_path
     job.logs[0].say(ev.BackendSeen(platform="cpu", devices=devices, process_count=of))
     lost = load(job.logs[0].run).degraded
     assert [(each.seam, each.reason[:60]) for each in lost] == [
-        ("ranks", "2 of the job's 4 processes did not record to this directory;")
+        ("ranks", "2 of the job's 4 processes did not record to this directory.")
     ] * shown
 
 

@@ -227,7 +227,9 @@ def test_one_whose_compiler_ended_does_not_wait_for_ever_and_says_how_to_go_on(t
         os.utime(path, (1, 1))
     text = page(run)
     assert "not compiled: the compiler's process has ended" in text
-    assert "1 program not compiled; to retry: jaxscope compile --rest" in " ".join(text.split())
+    assert "1 program not compiled for a target. To compile again: jaxscope compile --rest" in " ".join(
+        text.split()
+    )
     assert entry(run)["state"] == "abandoned" and entry(run)["hlo"] is None
     before = tail.run.version
     assert tail.read().news  # a view that follows hears of it, though nothing is new in the log

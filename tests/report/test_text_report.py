@@ -81,7 +81,7 @@ Outside your functions  23 compilations of 1 operation and 1               2.0 s
     train.py:40 (7x, 0.37 s)
 
 Not recorded  trace_frame: jax._src.pjit._trace_for_jit has no local fun
-    what this affects: jaxscope doctor
+    run jaxscope doctor to see what this affects
 
 jaxscope report DIRECTORY --function train_step   cache keys of train_step, compared
 jaxscope dump DIRECTORY train_step -o DIR         what was compiled, as text

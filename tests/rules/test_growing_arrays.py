@@ -82,7 +82,7 @@ def test_without_steps_an_array_that_becomes_longer_is_called_by_its_name(found)
         ({"holder": Holder("object", "train.Log")}, "an object of class train.Log"),
         ({"holder": Holder("closure")}, "a variable of a closure"),
         ({"holder": Holder("frame", "train")}, "a local variable of train"),
-        ({"holder": Holder("unseen")}, "something that Python does not see (a cache or an object in C++)"),
+        ({"holder": Holder("unseen")}, "an object in C++, such as a cache of JAX, which Python cannot list"),
         ({"held": "a list of 40"}, "a list of 40"),  # the log of an older version
     ],
 )

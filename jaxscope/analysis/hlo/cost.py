@@ -111,7 +111,7 @@ def total_flops(
             continue
         times = executions.get(computation.name)
         if times is None:
-            unknown["the text does not state the trip count of a loop with matrix products"] = None
+            unknown["it is unknown how often a loop with matrix products runs"] = None
             continue
         if once is None:
             unknown["the shapes of a matrix product could not be read"] = None

@@ -223,7 +223,7 @@ def _problems(graph: CallGraph, reading: collectives.Collectives) -> Iterator[Pr
         line = graph.module.computations[name].line
         yield Problem(line, f"computation {name} calls itself, directly or through others")
     if reading.too_many_ids:
-        yield Problem(1, "too many devices in this module's groups: some groups were not read")
+        yield Problem(1, "the collectives list too many devices: some groups were not read")
 
 
 def _nothing(reason: str, module: Module | None = None) -> Program:

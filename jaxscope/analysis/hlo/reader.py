@@ -158,7 +158,7 @@ def _foreign(text: str, begin: int, end: int, problems: _Problems) -> None:
     for line in between.split("\n"):
         stripped = line.strip()
         if stripped and not stripped.startswith(("//", "/*", ", execution_thread", "}")):
-            problems.add(position, f"outside of any computation: {stripped}")
+            problems.add(position, f"this line belongs to no computation: {stripped}")
         position += len(line) + 1
 
 

@@ -149,23 +149,26 @@ def unusable(value: Value, outputs: _Outputs) -> str | None:
     if not whole:
         shaped = outputs.shaped.get(value.shape, [])[:MAX_COMPARED]
         dtypes = ", ".join(sorted({r.dtype or "?" for r in shaped}))
-        return f"no output is {_spell(value)}" + (f": those of that shape are {dtypes}" if shaped else "")
+        return f"no output is {_spell(value)}" + (
+            f"; the outputs of this shape have the dtype {dtypes}" if shaped else ""
+        )
     alike = [r for r in whole if r.device_shape == value.device_shape]
     if not alike:
         here = value.sharding.text if value.sharding else "unsharded"
         there = ", ".join(sorted({r.sharding.text if r.sharding else "unsharded" for r in whole}))
-        return f"its sharding is {here}, the sharding of the output of {_spell(value)} is {there}"
+        return f"the argument has the sharding {here}, and the output {_spell(value)} has {there}"
     kinds = {r.memory_kind for r in alike if r.memory_kind}
     if value.memory_kind and kinds and value.memory_kind not in kinds:
-        return f"it is in {value.memory_kind}, the output of {_spell(value)} in {', '.join(sorted(kinds))}"
+        there = ", ".join(sorted(kinds))
+        return f"it is in the memory {value.memory_kind}, the output {_spell(value)} in {there}"
     others = [outputs.taken[r.index] for r in alike if r.index in outputs.taken]
     if len(others) < len(alike):
         return None
     names = ", ".join(v.name or f"argument {v.index}" for v in others[::-1][:3])
     many = "" if len(others) <= 3 else "..."
     if len(alike) == 1:
-        return f"the output of {_spell(value)} already reuses {names}"
-    return f"every output of {_spell(value)} already reuses another: {names}{many}"
+        return f"the output {_spell(value)} already reuses the memory of {names}"
+    return f"each output {_spell(value)} already reuses the memory of another argument: {names}{many}"
 
 
 def _target(argument: Argument) -> int | None:

@@ -113,7 +113,7 @@ class _Reader:
         in the text."""
         name, equals, value = line.partition(" = ")
         if not equals:
-            self.problem(number, "a # line that defines nothing")
+            self.problem(number, "a line that begins with # and defines nothing")
         elif value.startswith("loc("):
             end = lexing.closing(value, 3)
             if end < 0:
@@ -157,7 +157,7 @@ class _Reader:
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
-                self.problem(number, "an extra closing bracket")
+                self.problem(number, "a closing brace without an opening one")
                 self.modules = 0
             return
         left = self._leave()

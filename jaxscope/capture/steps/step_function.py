@@ -111,8 +111,8 @@ class StepFunction:
             self._given_up = True
             shield.switch_off(
                 "step_function",
-                f"the calls of {event.name} through a library's wrapper cannot be counted from outside: "
-                "put @jaxscope.watch(step=True) on it",
+                f"the calls of {event.name} through a library's wrapper cannot all be counted:"
+                " write @jaxscope.watch(step=True) above the function",
             )
             return
         if self._own is None:
@@ -145,7 +145,7 @@ def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
         raise RuntimeError("sys.monitoring came with Python 3.12")
     tool = next((n for n in _TOOLS if monitoring.get_tool(n) is None), None)
     if tool is None:
-        raise RuntimeError("other tools use sys.monitoring, and no number is left")
+        raise RuntimeError("other tools use all numbers of sys.monitoring that jaxscope may use")
 
     def on_start(code: CodeType, offset: int) -> Any:
         return None if shield.attempt("step_function", began, code) else monitoring.DISABLE

@@ -156,7 +156,7 @@ class HostCopies:
             local = jax_internals.ValueFrame(frame)
             shard = local.i
             if shard is jax_internals.Missing.UNKNOWN:
-                raise LookupError("which shard of an array is copied is unknown: its copies are not counted")
+                raise LookupError("copies of unknown shards of an array are not counted")
             whole = int(local.self.nbytes) if jax_internals.known(local.self) else None
         by_shard = isinstance(shard, int)
         self._by_shard.setdefault(place, by_shard)

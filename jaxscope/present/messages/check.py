@@ -213,9 +213,9 @@ TEMPLATES = {
         "the recording{processes} stopped ({reason}): what the program did afterwards is unknown"
     ),
     "of-processes": " of {processes}",
-    "log-without-end": "the log has no end: the program was killed, or the log was cut short",
+    "log-without-end": "the log is incomplete: the program was killed, or the log was cut short",
     "log-of-program-without-end": (
-        "the program's log has no end: the program called os._exit, or the recording failed"
+        "the program's log is incomplete: the program called os._exit, or the recording failed"
     ),
     "no-such-function": "no function called {pattern} was compiled: check the spelling",
     "no-such-axis": "a limit names the mesh axis {axis}, which no mesh of this run has",
@@ -268,7 +268,7 @@ TEMPLATES = {
     "fewer-donated": (
         "XLA reuses the memory of {now} donated arrays of {argument}; in the baseline it reused {before}"
     ),
-    "donated-in-vain": "{arrays} of {argument} donated without effect, {before} in the baseline",
+    "donated-in-vain": "{arrays} of {argument} are donated without effect, {before} in the baseline",
     "wasted-per-device": "{text} ({bytes} more per device)",
     "donation-status": "{path}: {status}{reason}",
     "donation-reason": ", {reason}",

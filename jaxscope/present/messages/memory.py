@@ -96,7 +96,7 @@ TEMPLATES = {
     "held-by-closure": "a variable of a closure",
     "held-by-frame": "a local variable of {function}",
     "held-by-trace": "a jit cache of JAX ({kind})",
-    "held-outside-python": "something that Python does not see (a cache or an object in C++)",
+    "held-outside-python": "an object in C++, such as a cache of JAX, which Python cannot list",
     "unreferenced-arrays-grow": "the set of arrays that no known variable refers to grows",
     "arrays-of-bytes": "{count}, {bytes}",
     "arrays-at-time": "{count}, {bytes} after {seconds}",
@@ -156,8 +156,8 @@ TEMPLATES = {
         " the program has"
     ),
     "replicated-computation": (
-        "{function} computes the same on each of {devices} devices: all its arguments are replicated over"
-        " them"
+        "{function} does the same computation on each of {devices} devices: all its arguments are"
+        " replicated over them"
     ),
     "repeated-products": (
         "{share} of the matrix products that the {devices} devices compute for {function} are repeated:"
@@ -165,8 +165,8 @@ TEMPLATES = {
     ),
     "assigned-to-underscore": "the result that is assigned to _",
     "products-of-gathered": (
-        "all {devices} devices of {function} compute {share} of its matrix products alike: their operands"
-        " come from arrays that the all_gather at {line} collects on every device"
+        "all {devices} devices of {function} all compute the same {share} of its matrix products: their"
+        " operands come from arrays that the all_gather at {line} collects on every device"
     ),
     "fix-gather-results": (
         "if the parts do not depend on each other, as the images of a batch, compute on each device with its"

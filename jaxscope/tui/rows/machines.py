@@ -353,7 +353,7 @@ def _never(on_machine: Seen) -> str:
         on = f"on {count(devices, 'device')}" if devices else "of its own"
         return f"The run {on} for {name} has no such compilation of {function_name(f)}. To view it: {where}"
     if not on_machine.compilation.lowered:
-        return f"This call was not lowered here, so not for {name} either: , and . go to calls that were."
+        return f"This call was not lowered here, so not for {name} either. , and . go to lowered calls."
     if not f.user:
         return f"Only your own functions are compiled for {name}: press 2 for the list."
     return f"Not lowered for {name}."

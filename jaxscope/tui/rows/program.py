@@ -98,7 +98,7 @@ def link(
       shorten: shortens file names.
     """
     if not places:
-        return [("made by the compiler: no line of yours", "dim")]
+        return [("made by the compiler, not by a line of your code", "dim")]
     file, line = places[0]
     more = f" and {len(places) - 1} more lines" if len(places) > 1 else ""
     parts: list[Part] = [(f"{shorten.file(file)}:{line}", "bold"), more, " → "]

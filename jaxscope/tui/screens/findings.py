@@ -47,7 +47,7 @@ class Findings(View):
         found = rows.shown(feed.findings, app.hidden)
         hidden = sum(f.code in app.hidden for f in feed.findings)
         self.table.empty = (
-            "looking …"
+            "checking …"
             if feed.concluded < 0
             else "No problems found in the recorded part of the log, which was not closed."
             if feed.cut_off

@@ -83,7 +83,11 @@ class Overview(View):
         self.lanes.entitle("Compile time", "░ trace  ▒ lower  █ compile  ▁ cache hit")
         shown = [f for f in feed.findings if f.code not in self.scope.hidden]
         self.findings.empty = (
-            "looking …" if feed.concluded < 0 else _none_found(run, running=feed.running) if not shown else ""
+            "checking …"
+            if feed.concluded < 0
+            else _none_found(run, running=feed.running)
+            if not shown
+            else ""
         )
         self.findings.show(shown)
         # Not more lines than needed, because the details of the selected finding are shown below.

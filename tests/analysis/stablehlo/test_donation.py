@@ -40,8 +40,8 @@ def test_a_donated_argument_that_nothing_could_take():
     )
     assert told(text, donated=["a", "b", "c", "d"]) == {
         "a": ("aliased", None, "r[0]"),
-        "b": ("unused", "the output of f32[4] already reuses a", None),
-        "c": ("unused", "no output is f32[5]: those of that shape are bfloat16", None),
+        "b": ("unused", "the output f32[4] already reuses the memory of a", None),
+        "c": ("unused", "no output is f32[5]; the outputs of this shape have the dtype bfloat16", None),
         "d": ("unused", "no output is i8[9]", None),
     }
     assert set(told(text)) == {"a"}  # without the call's word nothing is said of the others
@@ -53,7 +53,7 @@ def test_several_outputs_and_all_taken():
         + [("b", "tensor<4xf32>")],
         [("4xf32", "")] * 5,
     )
-    assert told(text, donated=["b"])["b"][1] == "every output of f32[4] already reuses another: a0, a1, a2..."
+    assert told(text, donated=["b"])["b"][1] == "each output f32[4] already reuses the memory of another argument: a0, a1, a2..."
 
 
 def test_another_memory_is_another_place():
@@ -62,7 +62,7 @@ def test_another_memory_is_another_place():
         [("4xf32", ', mhlo.memory_kind = "device"')],
     )
     assert told(text, donated=["a"]) == {
-        "a": ("unused", "it is in pinned_host, the output of f32[4] in device", None)
+        "a": ("unused", "it is in the memory pinned_host, the output f32[4] in device", None)
     }
     assert told(text) == {}
 

@@ -247,7 +247,7 @@ save("possible", jax.jit(lambda state, x: (state * 2, x.sum())), jnp.ones((8, 8)
     told = {d.path: d for d in result.donation}
     assert (told["taken"].status, told["taken"].output) == ("aliased", "result[0]")
     assert told["twice"].status == "unused" and told["twice"].reason == (
-        "the output of f32[4] already reuses taken"
+        "the output f32[4] already reuses the memory of taken"
     )
     # As many elements as the int32 output: JAX leaves it to XLA.
     assert told["dtype"].status is None and "no output is bf16[6]" in told["dtype"].reason
@@ -281,7 +281,7 @@ for name, out, donate in [("same", spec("a", "b"), 0), ("differs", spec(None, "a
     assert (told("same").status, told("same").bytes, told("same").device_bytes) == ("aliased", 256, 32)
     assert (told("differs").status, told("differs").reason) == (
         "unused",
-        "its sharding is P('a', 'b'), the sharding of the output of f32[8,8] is P(None, 'a')",
+        "the argument has the sharding P('a', 'b'), and the output f32[8,8] has P(None, 'a')",
     )
     assert (told("free").status, told("free").reason) == (None, "XLA chooses the output's sharding")
     assert told("not").status == "possible"
