@@ -666,7 +666,10 @@ def loop_counted(source: str | None, function: str, parameter: str, depth: int =
 def _passed_as(source: str | None, call: ast.Call, variable: str) -> tuple[str, str] | None:
     """Return (function, parameter) if ``call`` calls a function of the same file and passes ``variable`` as
     this parameter; None otherwise."""
-    name = last_name(call.func)
+    function = call.func
+    if isinstance(function, ast.Call) and function.args:  # jax.grad(loss)(params, n)
+        function = function.args[0]
+    name = last_name(function)
     defined = line_names.function(source, name) if name is not None else None
     if defined is None or name is None:
         return None
