@@ -147,8 +147,8 @@ def container(cause: Cause) -> str | None:
 
 def is_deep_weak_type(cause: Cause) -> bool:
     """Return whether a recompile happened because the weak type changed of several leaves, or of one leaf
-    whose path has more than DEEP names and keys, such as one in a library's state. The advice is then to
-    convert leaves of the argument together. False if the path is unknown."""
+    deep in a library's state (a path with more than DEEP names and keys). The advice is then to convert
+    leaves of the argument together. False if the path is unknown."""
     if cause.kind != "weak_type" or cause.path is None:
         return False
     return cause.count > 1 or len(tokens(cause.path)) > DEEP
@@ -306,6 +306,7 @@ def _where_steps_are_one(run: Run, misses: Sequence[Miss]) -> Hashable:
 
 
 def _misses(group: Group) -> list[Miss]:
+    """Return the calls in ``group``, each with its step and cause."""
     return [Miss(c, c.step, cause) for c, cause in zip(group.compilations, group.causes, strict=True)]
 
 
@@ -350,7 +351,8 @@ def finding(
 
 
 def _of_several_programs(group: Group) -> bool:
-    """Return whether the function of ``group`` is created again and has several programs."""
+    """Return whether the calls in ``group`` recompiled because a function or object was created again, and
+    the function has several programs."""
     programs = {c.program for c in group.function.compilations if c.program is not None}
     return group.cause.kind in causes.CREATED_AGAIN and len(programs) > 1
 

@@ -28,6 +28,8 @@ SHARE = 0.1  # share of the flops of the largest program: a smaller program may 
 
 @rule("JX512", "replicated-computation", WARNING)
 def replicated_computation(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each large program that all its devices run in full, because all arguments are
+    replicated."""
     programs = [(p, f, texts, _products(texts)) for p, f, texts in users(run) if p.target_lowered is None]
     most = max((n for *_, n in programs), default=0)
     for p, f, texts, n in programs:

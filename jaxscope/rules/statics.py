@@ -26,6 +26,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def _static(group: Group) -> Static | None:
+    """Return the static argument that made the latest call in ``group`` recompile; None if unknown."""
     key = group.calls[-1].key
     return next((s for s in key.static if s.path == group.cause.path), None) if key is not None else None
 
@@ -119,6 +120,8 @@ def _ordinary(group: Group, path: str) -> Message:
 
 @recompile_rule("JX107", "changing-static-value", WARNING, "static_value", severity_of=_many_static)
 def changing_static_value(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled for another value of a static argument; None if each value
+    seems to need its own program."""
     path, kind = group.cause.path or UNNAMED, _kind_of(group)
     if kind == FLAG or (kind == WORD and _modes(group)) or (kind == OBJECT and _values(group) <= FEW):
         return None  # the argument selects a mode: each value needs its own program
@@ -152,6 +155,8 @@ def _loop_counted(group: Group) -> Frame | None:
 
 @recompile_rule("JX108", "static-identity", WARNING, "static_identity")
 def static_identity(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled because a static argument was another object, although it
+    may be equal. Return None if each calling line has its own object."""
     cause = group.cause
     path = cause.path or UNNAMED
     why = cause.detail.why if isinstance(cause.detail, StaticDetail) else None
@@ -224,6 +229,8 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
 
 @recompile_rule("JX109", "changing-tree-static", WARNING, "tree_static")
 def changing_tree_static(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled because a value in a pytree that is no array changed; None
+    if each value seems to need its own program."""
     path, kind = group.cause.path or UNNAMED, _kind(_static(group))
     if kind == FLAG:
         return None  # on for training and off for evaluation: each needs its own program

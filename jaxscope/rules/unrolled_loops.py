@@ -50,6 +50,7 @@ SHOWN = 5  # repeated blocks in the evidence of one finding
 
 @rule("JX202", "unrolled-loop", WARNING)
 def unrolled_loop(run: Run) -> Iterator[Finding]:
+    """Yield findings about Python loops that are unrolled in a program, and about many equal random draws."""
     yield from _repeated_draws(run)
     of_sites = list(sample_sites.in_loops(run, TURNS))
     yield from of_sites
