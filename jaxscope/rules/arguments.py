@@ -122,8 +122,8 @@ def _settled(group: Group) -> bool:
 
 def _chosen(group: Group) -> bool:
     """Return whether the user seems to have chosen the shapes of the argument that made the calls in
-    ``group`` recompile. On the axes that change, there must be 2 to 6 shapes with powers of two from 8 on, or
-    two with multiples of 8 from 16 on. Of two shapes, the later must be larger."""
+    ``group`` recompile. There must be 2 to 6 shapes whose changing axes are powers of two from 8 on, or 2
+    shapes whose changing axes are multiples of 8 from 16 on. Of two shapes, the later must be larger."""
     shapes = list(dict.fromkeys(_shapes(group) or _sizes_of_axes(group)))
     if not 2 <= len(shapes) <= bucketing.MOST or len({len(shape) for shape in shapes}) > 1:
         return False
@@ -146,7 +146,7 @@ def _sizes_of_axes(group: Group) -> list[tuple[int, ...]]:
 
 def _in_phases(group: Group) -> bool:
     """Return whether an inner loop passes one size of the changed argument, and only an outer loop changes
-    the argument, by the source of the latest call in ``group``. False for more than PLACES shapes, for
+    the argument. The source of the latest call in ``group`` decides. False for more than PLACES shapes, for
     ``next(batches)`` (a call or an attribute), or if the source does not show such loops."""
     c, path = group.calls[-1], group.cause.path
     if c.site is None or c.missed is None or path is None or len(set(_shapes(group))) > PLACES:

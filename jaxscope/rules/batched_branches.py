@@ -74,7 +74,7 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
 @rule("JX212", "work-before-branch", WARNING)
 def work_before_branch(run: Run) -> Iterator[Finding]:
     """Yield at most one finding for each line with a conditional. If several functions contain the line, the
-    finding is about the one with the largest share of such work."""
+    finding is about the function with the largest share of such work."""
     lines: dict[Frame, list[tuple[BranchWork, Program, Function]]] = {}
     for p, f, texts in users(run):
         for one in texts.stablehlo.branch_work if texts.stablehlo is not None else ():

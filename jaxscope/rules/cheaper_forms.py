@@ -121,8 +121,9 @@ def costly_form(run: Run) -> Iterator[Finding]:
 
 
 def _written_exponent(run: Run, form: CheaperForm) -> float | None:
-    """Return the exponent on the user's line that led to the power ``form``: that of ``form``, or one more if
-    the power is a derivative. Return None if the line has neither number, or if ``form`` is no power."""
+    """Return the exponent on the user's line that led to the power ``form``: the exponent of ``form``, or one
+    more if the power is a derivative. Return None if the line has neither number, or if ``form`` is no
+    power."""
     line = sources.line(run, form.source) if form.source is not None else ""
     numbers = {float(text) for text in _EXPONENTS.findall(line)}
     if form.exponent is None:

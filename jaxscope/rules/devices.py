@@ -69,8 +69,8 @@ def uneven_devices(run: Run) -> Iterator[Finding]:
 
 @rule("JX510", "does-not-fit", ERROR)
 def does_not_fit(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each function with a program that is too large for a device, and a note if a device
-    was nearly full."""
+    """Yield a finding for each function with a program that does not fit into memory beside the live arrays,
+    and a note if a device was nearly full."""
     reported = set()
     stood_in = _stood_in(run)
     for w in devices.wants(run):

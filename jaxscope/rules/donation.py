@@ -31,7 +31,7 @@ def unused_donation(run: Run) -> Iterator[Finding]:
 
 def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     """Yield at most one pair: the path of the largest donated argument of ``p`` that XLA does not reuse, and
-    the finding about all of them. Yield nothing if they have few bytes."""
+    the finding about all such arguments. Yield nothing if they have few bytes."""
     unused = [d for d in _donation(texts) if d.status == "unused"]
     if sum(d.device_bytes or d.bytes or 0 for d in unused) < max(FEW_BYTES, small(p)):
         return

@@ -35,8 +35,8 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
     """Yield (program, function, analyzed texts of the program) for each of the user's functions: its latest
-    program, or its latest that was called. For a function that was only lowered for targets (machines to
-    compile for), it is a program compiled for a target."""
+    program, or if some were called, the latest of these. For a function that was only lowered for targets
+    (machines to compile for), it is a program compiled for a target."""
     latest = _latest(run)
     for f, ps in latest.values():
         yield ps[0], f, run.texts_of(ps[0])
@@ -78,14 +78,12 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
     """Yield the findings of the rule ``look`` in the programs of each of the user's functions: the latest
-    LOOKED programs of this machine, and those compiled for targets (other machines, which need not be
-    available). ``look`` yields pairs (value, finding) for one program; findings of one function with equal
-    values become one finding.
+    LOOKED programs of this machine, and those compiled for targets (other machines). ``look`` yields pairs
+    (value, finding) for one program; findings of one function with equal values become one finding.
 
     If the function's latest program does not have the finding, the finding names the programs that have it.
     The severity becomes ``note`` if the run was on a CPU, and programs compiled for targets do not have the
-    finding.
-    """
+    finding."""
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):
         here = latest[id][1][:LOOKED] if id in latest else []

@@ -377,8 +377,8 @@ def _called(p: Payer) -> dict[tuple[str, str], None]:
 
 
 def _called_through(run: Run, called: Mapping[tuple[str, str], None]) -> dict[tuple[str, str], None]:
-    """Return ``called``, {(file, qualified name): None}, extended by all functions that they call and in
-    which JAX compiled, also for another line."""
+    """Return ``called``, {(file, qualified name): None}, extended by all functions that a function in
+    ``called`` calls and in which JAX compiled, also for another line."""
     inside = dict(called)
     for c in run.compilations.values():
         functions = [(at.file, at.function) for at in c.lines]
@@ -600,8 +600,8 @@ def _iteration(run: Run, p: Payer) -> Iteration | None:
 
 def _in_loop(run: Run, p: Payer) -> tuple[Frame, str | None] | None:
     """Return (line, function) for the loop that repeats the line of ``p``: the line in the loop's body that
-    leads to it, and the function that is called there; None: it is the line of ``p``. Return None if the file
-    has no such loop."""
+    leads to the line of ``p``, and the function called there; None: both lines are the same. Return None if
+    the file has no such loop."""
     missed = p.compilations[0].missed
     text, below = sources.of(run), None
     for f in [p.line, *missed.stack[missed.into_library or 0 :]] if missed is not None else ():
@@ -615,7 +615,7 @@ def _in_loop(run: Run, p: Payer) -> tuple[Frame, str | None] | None:
 
 def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]) -> Finding:
     """Merge the findings of ``avoidable``, which are about lines of the loop ``iteration``, into one finding.
-    The advice is to jit the repeated code, or that of the first finding if it is to keep sizes equal."""
+    The advice is to jit the repeated code; if all advise to keep sizes equal, that of the first finding."""
     lines, first = [one.payer for one in avoidable], avoidable[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     resized = [slug_of(one.finding) in OF_SIZES for one in avoidable]
@@ -707,8 +707,8 @@ def _of_callback(run: Run, callback: Callback, avoidable: Sequence[Avoidable]) -
 def _merged(
     run: Run, avoidable: Sequence[Avoidable], title: Message, fix: Fix, place: Iteration | Callback
 ) -> Finding:
-    """Return one finding for ``avoidable``, lines at ``place``, with the sum of their seconds; a warning if
-    one of theirs is."""
+    """Return one finding for ``avoidable``, lines at ``place``, with the sum of their seconds. It is a
+    warning if one of their findings is."""
     severity = WARNING if any(one.finding.severity == WARNING for one in avoidable) else NOTE
     seconds = sum(one.finding.seconds or 0.0 for one in avoidable)
     return _finding(run, [one.payer for one in avoidable], title, fix, seconds, severity, place)

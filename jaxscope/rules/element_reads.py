@@ -29,8 +29,7 @@ SCALAR = 16  # bytes of the largest number, complex128
 
 def whole(run: Run, t: Transfer) -> str | None:
     """Return the name of the variable whose elements the line of the transfer ``t`` copies to the host one at
-    a time. Return None if there were fewer than FEWEST such copies, or if the source does not show the
-    variable."""
+    a time. Return None for fewer than FEWEST such copies, or if the source does not show the variable."""
     each = t.bytes_each
     if t.direction != TO_HOST or t.source is None or t.kind in NOT_ASKED:
         return None

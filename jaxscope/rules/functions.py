@@ -105,7 +105,7 @@ def not_to_clear(source: Callable[[str], str | None], files: Sequence[str]) -> F
 
 @recompile_rule("JX113", "unused-ahead-of-time", WARNING, "aot")
 def unused_ahead_of_time(group: Group) -> Fix | None:
-    """Return the advice to call the compiled object; None if the function itself is never called."""
+    """Return the advice to call the compiled object; None if all calls are compilations ahead of time."""
     if all(c.entry == "aot" for c in group.compilations):
         return None
     return Fix(message("fix-call-compiled"), "call_compiled")

@@ -155,8 +155,8 @@ def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
 
 def package_of(calls: Sequence[Compilation], called: str | None) -> str | None:
     """Return the library to name in a message about ``calls``, which one line of the user caused: the library
-    of the function that the last call compiled. If that function belongs to the user, to JAX, or to a library
-    of wrappers, return ``called``, the library that the line calls (None: no library)."""
+    of the function that the last call compiled. If this function belongs to the user, to JAX, or to a library
+    of wrappers, return ``called``, the library that the line calls (None: none)."""
     f = calls[-1].function
     package = _package(f) if f.seen.library else ""
     wraps = package in JAX_ROOTS or (package in WRAPPER_ROOTS and package not in COMPUTING_ROOTS)
@@ -169,7 +169,7 @@ def _package(f: Function) -> str:
 
 
 def _is_of(f: Function, modules: frozenset[str], names: frozenset[str]) -> bool:
-    """Return whether ``f`` is a function of JAX from one of ``modules``, or without a known module and in
+    """Return whether ``f`` is a function of JAX from one of ``modules``, or from ``jax`` itself and in
     ``names``."""
     root, *rest = (f.seen.module or "").split(".")
     return root == "jax" and (bool(modules.intersection(rest)) or (not rest and f.seen.name in names))

@@ -401,7 +401,8 @@ def _where(loop: Loop, lines: Sequence[Frame]) -> Message:
 
 
 def _scanned(scan: loop_calls.Scan | None) -> Fix:
-    """Return the advice to replace a loop by ``scan``, or by a scan from one output to the next."""
+    """Return the advice to replace a loop by a scan; if ``scan`` has outputs, by a scan between two
+    outputs."""
     if scan is not None and scan.outputs:
         conditions = Names(tuple(f"if {condition}" for condition in scan.outputs), LINES)
         return Fix(message("fix-scan-between", conditions=conditions), "scan")

@@ -240,8 +240,8 @@ class _Copied(msgspec.Struct, frozen=True):
 
 def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
     """Return {tree: its arrays, each with a snapshot that has it}. The tree of ``params['w']`` is ``params``.
-    Arrays without a name are left out. The snapshot is ``arrays.fullest`` if it has the array, else that with
-    the most bytes."""
+    Arrays without a name are left out. The snapshot is ``arrays.fullest`` if it has the array, else the one
+    with the most bytes that has it."""
     looks = arrays.of_main(run)
     first = arrays.fullest(looks)
     looks.sort(key=lambda s: (s is not first, -(s.bytes or 0)))

@@ -329,9 +329,9 @@ def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | Non
 
 def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | None] | None) -> bool | None:
     """Tell whether ``smaller`` may compute again what ``larger``, another call in the same loop, computes:
-    all its arguments are arguments of ``larger``, or parts of them. Return False if they have the same values
-    in both calls. Return True if ``larger`` comes first and changes some, but not all of them, as
-    ``params = train_step(params, batch)`` does. Else return None.
+    its arguments are constants, arguments of ``larger``, or parts of these. Return False if they have the
+    same values in both calls. Return True if ``larger`` comes first and changes some, but not all, of them,
+    as ``params = train_step(params, batch)`` does. Else return None.
 
     Args:
       unchanged: if ``larger`` changes the objects that it is passed (flax nnx), the names of the variables

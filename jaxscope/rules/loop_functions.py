@@ -27,9 +27,9 @@ LINES = 3  # attributes that are named
 
 
 def advice(run: Run, loop: Loop) -> Fix | None:
-    """Return the advice to jit the function in which most of the time of ``loop`` is spent: one that a
-    library calls, one that the loop calls, or the one that contains the loop. None if there is none, or if
-    jit cannot trace it as a whole."""
+    """Return the advice to jit the function in which most of the time of ``loop`` is spent: a function that a
+    library calls, that contains the loop, or that the loop calls. None if there is none, or if jit cannot
+    trace it as a whole."""
     passed = _called_by_library(run, loop)
     if passed is not None:
         function, line = passed
@@ -44,7 +44,7 @@ def advice(run: Run, loop: Loop) -> Fix | None:
 
 def _around(run: Run, loop: Loop) -> Fix | None:
     """Return the advice to jit the function that contains ``loop``, a loop whose iterations depend on each
-    other. None if it cannot be jitted as a whole as it is, if the loop calls jitted functions, or if it ends
+    other. None if jit cannot trace the function unchanged, if the loop calls jitted functions, or if it ends
     early."""
     text, at = sources.of(run)(loop.line.file), loop.line
     statement = loop_calls.loop_from(text, at.line)

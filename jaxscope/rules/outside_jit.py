@@ -102,7 +102,7 @@ class _Line:
       decisive: the recompiles of whole programs (loops, library functions); all recompiles if there are none.
       created: those of ``decisive`` for which a function or object was created again.
       anew: whether ``created`` are at least half of ``decisive``.
-      changing: whether, without ``anew``, the line recompiles because sizes of arrays change.
+      changing: whether the line recompiles because sizes of arrays change; False if ``anew``.
       jitted: the line's call written under jit; None: it cannot be, or is jitted already.
     """
 
@@ -380,8 +380,8 @@ def _inside(p: Payer) -> Message | None:
 
 
 def as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
-    """Return a clause that shows the call ``jitted`` of the line under jit, for the advice to jit it:
-    ``jitted = jax.jit(f)``. Return None if ``jitted`` is None, because the line has no such call."""
+    """Return a clause that shows the line's call, ``jitted``, under jit: ``: jitted = jax.jit(f)``, or for
+    ``check_grads`` the whole call. Return None if ``jitted`` is None, because the line has no such call."""
     if jitted is None:
         return None
     if jitted.checked:
@@ -409,8 +409,8 @@ def _like_earlier_ones(run: Run, p: Payer) -> list[Compilation]:
 
 
 def _called_back(p: Payer) -> str | None:
-    """Return the name of the user's function that a library calls back from the line of ``p`` (of several,
-    the one in which most operations are compiled); None if there is none."""
+    """Return the name of the user's function that a library calls back from the line of ``p``; of several,
+    the function in which most operations are compiled. None if there is none."""
     functions = Counter[str]()
     for c in p.compilations:
         at = c.missed.into_library if c.missed is not None else None
@@ -423,7 +423,7 @@ def _called_back(p: Payer) -> str | None:
 def _method_called(run: Run, p: Payer) -> tuple[Field, Field]:
     """Return the object and the method that the line of ``p`` calls, as source: ``solver`` and
     ``solver.run``. If they are unknown, or the object is no variable, return the messages ``the object`` and
-    ``its method``. If the line has several calls, the one with the most recompiles counts."""
+    ``its method``. Of several calls, that with the most recompiles counts."""
     columns = Counter(c.missed.column for c in p.again if c.missed is not None)
     column = columns.most_common(1)[0][0] if columns else None
     call = call_at(sources.of(run)(p.line.file), p.line.line, column, "")

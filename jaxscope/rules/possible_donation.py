@@ -121,7 +121,7 @@ def _finding(
       now: the arguments that ``f`` donates already.
       shared: two variables with the same arrays, one of which has to be copied first; None: there are none.
       mostly: the share of the bytes that the program reads and writes for these arrays and their copies; 0 if
-        this is not most of them.
+        the share is small or unknown.
     """
     gone = {path: c.fate.seen for c in p.compilations if c.fate is not None for path in c.fate.gone}
     held: Counter[str] = Counter()

@@ -98,7 +98,7 @@ class Group(msgspec.Struct, frozen=True):
     @property
     def calls(self) -> list[Compilation]:
         """The calls of the group, without compilations that a transform (``jax.grad``) added to a call. If
-        the group has only these, they are the calls."""
+        the group has only such compilations, all of them."""
         return [c for c in self.compilations if not c.goes_on] or self.compilations
 
     @property
@@ -211,8 +211,8 @@ def _with_copies(
     members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]],
 ) -> dict[tuple[object, ...], list[tuple[Compilation, Cause]]]:
     """Return ``members``, the recompiles of one function by cause. Those for weakly typed copies of
-    parameters in an optimizer's state are added before those for the parameters, so that a finding names the
-    latter."""
+    parameters in an optimizer's state are put before those for the parameters in one group, so that a finding
+    names the parameters."""
     found = dict(members)
     weak = [key for key in found if key[0] == "weak_type"]
     for key, other in itertools.permutations(weak, 2):
@@ -240,7 +240,7 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
 
 def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compilation, Cause]]:
     """Return (call, cause) for those of ``calls`` whose function object was created for this call alone, and
-    that also have a new shape, dtype or static value of an input. The cause is that of the new input."""
+    that also have a new shape, dtype or static value of an input. The cause is the change of that input."""
     found = [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
     return [(c, why) for c, why in found if why.kind in ADJUSTABLE]
 

@@ -92,7 +92,7 @@ def _of_constants(
 ) -> Finding | None:
     """Return a finding if a loop calls ``f``, and each call decomposes a matrix that depends on no argument.
     XLA computes other operations of constants when it compiles. ``total`` is the number of operations in
-    ``work``. Return None if this is not so, or not known."""
+    ``work``. Return None otherwise, or if unknown."""
     c = p.compilations[-1]
     constant = next((w for w in work if not w.arguments), None)
     if constant is None or c.site is None or c.missed is None or f.seen.wrappers:
@@ -124,7 +124,7 @@ def _of_constants(
 
 def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | None:
     """Return a finding if an inner loop calls ``f`` for rows of arrays, and an outer loop (such as one over
-    epochs) repeats these calls for the same rows. Return None if this is not so, or not known.
+    epochs) repeats these calls for the same rows. Return None otherwise, or if unknown.
 
     Args:
       large: whether ``p`` computes much. If not, the line of the call must take at least the share LONG of

@@ -162,8 +162,8 @@ def _shard(arguments: Sequence[Intent], function: str, devices: int) -> Fix:
 
 def _batch(arguments: Sequence[Intent]) -> tuple[str, int] | None:
     """Return (name, length of the first axis) of the argument that is probably the batch: ``("batch", 64)``.
-    All arrays in that argument have a first axis of the same length. Of several such arguments, return the
-    one with the longest first axis; None if there is none."""
+    All arrays in that argument have a first axis of the same length. Of several such arguments, return that
+    with the longest first axis; None if there is none."""
     axes: dict[str, set[int]] = {}
     for i in arguments:
         axes.setdefault(root(i.path), set()).add(i.shape[0] if i.shape else 0)

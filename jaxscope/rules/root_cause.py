@@ -87,8 +87,8 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
     the recompiles of one function for one cause. Return a ``Change`` for each merged group and for each other
     group, the most seconds first.
 
-    A group is merged with others if each of its recompiles has a change of size (64 became 29) that one of
-    theirs has, too, in the same process and at most one step apart."""
+    A group is merged with others if each of its recompiles has a change of size (64 became 29) that a
+    recompile of the others has, too, in the same process and at most one step apart."""
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
     functions = {m.compilation.function.id: m.compilation.function for g in groups for m in g}

@@ -100,8 +100,8 @@ def of_line(run: Run, at: Frame) -> Sites | None:
 
 
 def advice(sites: Sites) -> Fix:
-    """Return the advice to make all sites of the loop ``sites`` at once, or in a scan if an iteration needs
-    the one before."""
+    """Return the advice to make all sites of the loop ``sites`` at once, or in a scan if an iteration uses a
+    variable of the iteration before."""
     if sites.carried is not None:
         return Fix(message("fix-scan-of-sites", name=sites.carried), "scan")
     return Fix(message("fix-plate", over=sites.over), "plate")

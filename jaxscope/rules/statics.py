@@ -78,9 +78,9 @@ def _only_names_change(group: Group) -> bool:
 
 
 def _modes(group: Group) -> bool:
-    """Return whether the static argument that made ``group`` recompile has so few values that they look like
-    modes (``train``, ``eval``), each of which needs its own program: at most FEW (2), or at most MODES (4) of
-    which no two differ only in a number (``fold1``, ``fold2``)."""
+    """Return whether the static argument that made the calls in ``group`` recompile has so few values that
+    they look like modes (``train``, ``eval``), each of which needs its own program: at most FEW (2), or at
+    most MODES (4) of which no two differ only in a number (``fold1``, ``fold2``)."""
     texts = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     if _values(group) <= FEW:
         return True
@@ -88,8 +88,8 @@ def _modes(group: Group) -> bool:
 
 
 def _values(group: Group) -> int:
-    """Return the number of different values of the static argument that made ``group`` recompile. Values with
-    equal texts count as one. A missing value counts as one, too."""
+    """Return the number of different values of the static argument that made the calls in ``group``
+    recompile. Values with equal texts count as one. A missing value counts as one, too."""
     values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))
     return len(values) + missing
@@ -144,8 +144,8 @@ def changing_static_value(group: Group) -> Fix | None:
 
 
 def _loop_counted(group: Group) -> Frame | None:
-    """Return the line of a Python loop whose number of iterations is the static argument that made ``group``
-    recompile; None if none is found in the file of the function."""
+    """Return the line of a Python loop whose number of iterations is the static argument that made the calls
+    in ``group`` recompile; None if none is found in the file of the function."""
     seen, path = group.function.seen, group.cause.path
     if seen.file is None or path is None or not path.isidentifier():
         return None

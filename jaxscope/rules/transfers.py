@@ -207,8 +207,8 @@ def _mostly_waits(t: Transfer) -> bool:
 
 
 def _in_a_phase(t: Transfer) -> bool:
-    """Return whether ``t`` has many transfers that took more than a fifth of the time since the one
-    before."""
+    """Return whether ``t`` has many transfers that took more than a fifth of the time since the previous
+    transfer."""
     return t.close >= FEWEST and (t.steps is None or t.close >= FEWEST_A_STEP * t.steps)
 
 
@@ -311,9 +311,8 @@ def _saved(t: Transfer, avoidable: float) -> Message | None:
 
 
 def _runs_loop(c: Compilation, t: Transfer, file: str, loop: tuple[int, int]) -> bool:
-    """Return whether a line of ``loop``, (first line, last line) in ``file``, made the call ``c``. The loop
-    also makes the transfer ``t``; False if it was reached on another way for the transfer than for the
-    call."""
+    """Return whether a line of ``loop``, (first line, last line) in ``file``, made the call ``c``. False if
+    the function of the loop was called from another line for ``c`` than for the transfer ``t``."""
     own = [at for at in (t.source, t.caller, *t.above) if at is not None]
 
     def outside(lines: Sequence[Frame]) -> Frame | None:

@@ -187,7 +187,8 @@ def _repeated_draws(run: Run) -> Iterator[Finding]:
 
 def _others(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
     """Yield (program, function, analyzed texts) for the programs of the user's functions that ``costliest``
-    leaves out although they are no recompiles: that of a call, and that of its gradient outside jit."""
+    leaves out although they are no recompiles: for example the program of a call, and that of its gradient
+    outside jit."""
     known = {id(p) for p, *_ in costliest(run)}
     left: dict[str, list[Program]] = {}
     for p in run.programs.values():
