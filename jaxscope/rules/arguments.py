@@ -36,14 +36,16 @@ _TYPED = {
 
 
 def _weight(group: Group) -> str:
-    """Return the severity of the finding about ``group``: NOTE if no further shapes are expected
-    (``_settled``), or if the number of dimensions changed and the calls are not one for each leaf of a
-    pytree; else WARNING."""
+    """Return the severity of the finding about ``group``, calls that recompiled for another shape: NOTE if no
+    more shapes are expected (``_settled``), or if the number of dimensions changed and the calls are not one
+    for each leaf of a pytree; else WARNING."""
     return NOTE if _settled(group) or (group.cause.kind == "rank" and not group.of_leaves) else WARNING
 
 
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
 def changing_shape(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled for another shape; None if the sizes seem intended (one for
+    training, one for tests), or JX114 has the advice."""
     cause = group.cause
     if group.of_leaves:
         if group.of_layers:
@@ -99,6 +101,7 @@ def _preallocate(path: str | None, how: str) -> Fix:
 
 @recompile_rule("JX114", "lengthened-argument", WARNING, "shape")
 def lengthened_argument(group: Group) -> Fix | None:
+    """Return the advice for an argument that the function returns longer and gets back; else None."""
     if not group.lengthened:
         return None
     path = group.cause.path
@@ -106,9 +109,9 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Return whether the recompiles of ``group`` for new sizes of an argument seem to be over: the argument
-    has at most 6 sizes, at least 10 calls for each size on average, and no new size in the second half of all
-    calls. False if calls are not counted."""
+    """Return whether no more recompiles for new sizes of the argument are expected: it had at most 6 shapes,
+    the function had at least 10 calls for each, and the last recompile of ``group`` was in the first half of
+    all calls. False if calls are not counted."""
     last = group.compilations[-1]
     calls, then = group.function.counted_calls.get(last.process.id), last.calls_then
     if calls is None or then is None:
@@ -118,9 +121,9 @@ def _settled(group: Group) -> bool:
 
 
 def _chosen(group: Group) -> bool:
-    """Return whether the user seems to have chosen the sizes of the argument that made ``group`` recompile:
-    at most 6 powers of two, each at least 8, or two multiples of 8, each at least 16. Of two sizes, the later
-    must be larger."""
+    """Return whether the user seems to have chosen the shapes of the argument that made the calls in
+    ``group`` recompile. There must be 2 to 6 shapes whose changing axes are powers of two from 8 on, or 2
+    shapes whose changing axes are multiples of 8 from 16 on. Of two shapes, the later must be larger."""
     shapes = list(dict.fromkeys(_shapes(group) or _sizes_of_axes(group)))
     if not 2 <= len(shapes) <= bucketing.MOST or len({len(shape) for shape in shapes}) > 1:
         return False
@@ -142,8 +145,9 @@ def _sizes_of_axes(group: Group) -> list[tuple[int, ...]]:
 
 
 def _in_phases(group: Group) -> bool:
-    """Return whether the argument that made ``group`` recompile changes its size only in an outer loop, while
-    an inner loop calls the function with one size. False for more than PLACES sizes."""
+    """Return whether an inner loop passes one size of the changed argument, and only an outer loop changes
+    the argument. The source of the latest call in ``group`` decides. False for more than PLACES shapes, for
+    ``next(batches)`` (a call or an attribute), or if the source does not show such loops."""
     c, path = group.calls[-1], group.cause.path
     if c.site is None or c.missed is None or path is None or len(set(_shapes(group))) > PLACES:
         return False
@@ -158,6 +162,8 @@ def _in_phases(group: Group) -> bool:
 
 
 def _a_size_each(group: Group) -> bool:
+    """Return whether a few lines call the function of ``group``, each always with the same shapes of the
+    changed argument (of all arguments, if its path is unknown)."""
     path = group.cause.path
 
     def sizes(key: Key) -> Hashable:
@@ -168,8 +174,9 @@ def _a_size_each(group: Group) -> bool:
 
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
-    """Return whether exactly one axis differs between the successive ``shapes`` of an argument, and grows by
-    the same amount each time: ``[(8, 1), (8, 2), (8, 3), (8, 4)]``. See ``bucketing.creeps``."""
+    """Return whether exactly one axis differs between ``shapes``, those of an argument in successive calls,
+    and grows by a fixed amount, with few restarts (``bucketing.creeps``):
+    ``[(8, 1), (8, 2), (8, 3), (8, 4)]``."""
     if len({len(shape) for shape in shapes}) != 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
@@ -177,8 +184,9 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
-    """Return the shape of the argument that made ``group`` recompile, for each recorded call of the function.
-    A call is left out if this argument is a container of arrays or has an unknown shape."""
+    """Return the shape of the argument that made the calls in ``group`` recompile, without symbolic
+    dimensions, for each recorded call of the function. A call is left out if this argument is a container of
+    arrays or has an unknown shape."""
     return [
         tuple(n for n in leaf.shape if isinstance(n, int))
         for c in group.function.compilations
@@ -211,6 +219,8 @@ def _size(value: Value | None, sizes: list[int]) -> str:
 
 @recompile_rule("JX102", "changing-dtype", WARNING, "dtype")
 def changing_dtype(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled for another dtype; None if each calling line has its own
+    precision."""
     path = group.cause.path
     if _a_precision_each(group):
         return None  # for example a model in bfloat16 and one in float32
@@ -223,8 +233,9 @@ def changing_dtype(group: Group) -> Fix | None:
 
 
 def _a_precision_each(group: Group) -> bool:
-    """Return whether a few lines call the function of ``group``, each line always with another floating-point
-    precision. Every floating-point argument must differ in dtype between the lines."""
+    """Return whether a few lines call the function of ``group``, each always with the same floating-point
+    dtypes. There must be several such sets of dtypes, and every floating-point argument must have another
+    dtype in each."""
 
     def floats(key: Key) -> tuple[tuple[str, str | None], ...]:
         return tuple((leaf.path, leaf.dtype) for leaf in key.arguments if "float" in (leaf.dtype or ""))
@@ -293,6 +304,8 @@ def changing_key_type(group: Group) -> Fix:
 
 @recompile_rule("JX105", "changing-tree", WARNING, "tree")
 def changing_tree(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled because a pytree changed its structure; None if each
+    calling line has its own structure."""
     cause = group.cause
     if (number := _number_or_array(cause)) is not None:
         return number
@@ -341,8 +354,8 @@ def _number_or_array(cause: Cause) -> Fix | None:
 
 
 def _grows(group: Group) -> bool:
-    """Return whether a container of arrays, such as a list, had more arrays in each recompile of ``group``
-    than in the recompile before. False for a single recompile."""
+    """Return whether a container, such as a list, had more arrays in each recompile of ``group`` than in the
+    recompile before. False for a single recompile, or if the latest was not for a new array."""
     inside = container(group.cause)
     if len(group.compilations) < 2 or inside is None:
         return False

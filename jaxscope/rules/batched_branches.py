@@ -28,6 +28,8 @@ _BRANCHES = frozenset({"true_fun", "false_fun", "branches"})  # the parameters o
 
 @rule("JX206", "branches-under-vmap", WARNING)
 def branches_under_vmap(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each ``cond`` or ``switch`` that computes a costly branch for every element,
+    because it is under ``vmap``."""
     for p, f, texts in users(run):
         batched = texts.hlo.batched_branches if texts.hlo is not None else None
         if batched is None or not batched.operations or not takes_time(run, p, f, batched.operations):
@@ -72,7 +74,7 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
 @rule("JX212", "work-before-branch", WARNING)
 def work_before_branch(run: Run) -> Iterator[Finding]:
     """Yield at most one finding for each line with a conditional. If several functions contain the line, the
-    finding is about the one with the largest share of such work."""
+    finding is about the function with the largest share of such work."""
     lines: dict[Frame, list[tuple[BranchWork, Program, Function]]] = {}
     for p, f, texts in users(run):
         for one in texts.stablehlo.branch_work if texts.stablehlo is not None else ():
@@ -104,6 +106,7 @@ def work_before_branch(run: Run) -> Iterator[Finding]:
 
 
 def _conditionals(source: str | None, line: int) -> list[ast.Call]:
+    """Return the calls of ``cond`` and ``switch`` that begin on ``line`` of the text ``source``."""
     found = syntax(source)
     calls = found.calls.get(line, []) if found is not None else []
     return [c for c in calls if last_name(c.func) in CONDITIONALS]
@@ -115,7 +118,8 @@ def _has_work(batched: BatchedBranches, file: str, branch: ast.expr) -> bool:
 
 def _listed(source: str | None, batched: BatchedBranches, file: str) -> Iterator[ast.expr]:
     """Yield the branches of a conditional that gets them in a variable: the items of the only list or tuple
-    in ``source`` (the text of ``file``) that names at least two functions with operations in the program."""
+    in ``source`` (the text of ``file``) that names at least two functions with operations in the program;
+    nothing if there are several."""
     found = syntax(source)
     lists = [
         node.elts
@@ -130,8 +134,8 @@ def _listed(source: str | None, batched: BatchedBranches, file: str) -> Iterator
 def _largest(
     batched: BatchedBranches, line: Frame, branches: Sequence[ast.expr]
 ) -> tuple[ast.expr, float] | None:
-    """Return (branch, share): the one of ``branches`` with the most operations, and its share of all
-    operations of the program. Return None if the share is less than FEWEST, or unknown."""
+    """Return (branch, share): the branch with the most operations, and its share of all operations of the
+    program. Return None if the share is less than FEWEST, or unknown."""
     best: tuple[ast.expr, float] | None = None
     # Stack frames do not distinguish lambdas on one line. Each gets the share of all; the longest is named.
     for branch in sorted(branches, key=lambda b: -len(ast.unparse(b))):
@@ -144,8 +148,8 @@ def _largest(
 
 
 def _called_by_all(batched: BatchedBranches, branches: Sequence[ast.expr]) -> str | None:
-    """Return the function of the user that all ``branches``, lambdas, call, and that has operations in the
-    program; None if there is none."""
+    """Return the name of a function that all ``branches`` call and that has operations in the program. Return
+    None if there is none, or unless ``branches`` are several lambdas."""
     if len(branches) < 2 or not all(isinstance(b, ast.Lambda) for b in branches):
         return None
     worked = {w.function.rpartition(".")[2] for w in batched.functions if w.line is None and w.operations}
@@ -158,8 +162,8 @@ def _select(function: str) -> Fix:
 
 
 def _branches(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the functions that ``call``, a call of ``cond`` or ``switch``, gets as branches, as expressions
-    of the source."""
+    """Yield the branches that ``call``, a call of ``cond`` or ``switch``, gets, as expressions of the
+    source."""
     positional = call.args[1:2] if last_name(call.func) == "switch" else call.args[1:3]
     for value in (*positional, *(k.value for k in call.keywords if k.arg in _BRANCHES)):
         yield from value.elts if isinstance(value, (ast.Tuple, ast.List)) else (value,)
@@ -176,7 +180,8 @@ def _is_of(work: FunctionWork, file: str, branch: ast.expr) -> bool:
 
 
 def _instead(call: ast.Call, branch: ast.expr) -> Fix:
-    """Return the advice about the conditional ``call`` whose ``branch`` costs much."""
+    """Return the advice for ``call``, a conditional under ``vmap`` whose ``branch`` costs much: to call it
+    outside ``vmap``, or to make the branch cheaper."""
     conditional = ast.unparse(call.func)
     if last_name(call.func) == "switch" or not call.args:
         return Fix(message("fix-branch-cheaper", conditional=conditional), "branch_outside_vmap")
@@ -191,5 +196,6 @@ def _instead(call: ast.Call, branch: ast.expr) -> Fix:
 
 
 def _short(expression: ast.expr) -> str:
+    """Return ``expression`` as source, cut to LONGEST characters."""
     text = ast.unparse(expression)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

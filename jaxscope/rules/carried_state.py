@@ -21,6 +21,8 @@ from jaxscope.schema.messages import message
 
 @rule("JX130", "carried-state", WARNING)
 def carried_state(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each recompile that is predicted for the next call, because it will get a result of
+    another form."""
     placed = {(f.id, root(i.path)) for f, (_, found) in moved(run) for i, _ in found}
     found = predictions.predictions(run)
     other = {(p.after.function.id, p.argument) for p in found if p.status == WITHDRAWN}
@@ -52,7 +54,7 @@ def carried_state(run: Run) -> Iterator[Finding]:
 
 
 def _has_another_name(p: Prediction) -> bool:
-    """Return whether the result that ``p`` predicts about has another name than the argument: ``result.mu``
+    """Return whether the result of the prediction ``p`` has a name that is not the argument's: ``result.mu``
     for ``params``. False for an item of a tuple, ``result[0]``, which has no name."""
     name = re.fullmatch(r".*(?:\.|\[')(\w+)(?:'\])?", p.result)
     return name is not None and name[1] != (tokens(p.argument)[-1].strip(".[]'\"") if p.argument else None)

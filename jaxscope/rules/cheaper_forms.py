@@ -79,7 +79,8 @@ FIXES = {
 
 @rule("JX211", "costly-form", WARNING)
 def costly_form(run: Run) -> Iterator[Finding]:
-    """Yield at most one finding for each line and kind of costly form."""
+    """Yield findings about computations for which a cheaper form exists, at most one for each line and
+    kind."""
     seen = set[tuple[object, str]]()
     for p, f, texts in users(run):
         for form in texts.stablehlo.cheaper_forms if texts.stablehlo is not None else ():
@@ -120,8 +121,9 @@ def costly_form(run: Run) -> Iterator[Finding]:
 
 
 def _written_exponent(run: Run, form: CheaperForm) -> float | None:
-    """Return the exponent in the user's source that led to the power ``form``: that of the power, or one more
-    if the power is a derivative. Return None if the line has neither number, or if the form is no power."""
+    """Return the exponent on the user's line that led to the power ``form``: the exponent of ``form``, or one
+    more if the power is a derivative. Return None if the line has neither number, or if ``form`` is no
+    power."""
     line = sources.line(run, form.source) if form.source is not None else ""
     numbers = {float(text) for text in _EXPONENTS.findall(line)}
     if form.exponent is None:
@@ -168,8 +170,8 @@ def _share(form: CheaperForm) -> float | None:
 
 
 def _is_repeated(texts: Texts, form: CheaperForm) -> bool:
-    """Return whether the compiled program computes the product ``form`` in each iteration of its loop. False
-    if this is unknown."""
+    """Return whether the compiled program computes the product ``form`` at least IN_LOOP times, so that XLA
+    has not moved it out of its loop. False if unknown."""
     if texts.hlo is None or form.source is None:
         return False
     # XLA moves a product of unchanging operands before the loop.
@@ -195,14 +197,16 @@ def _is_written(run: Run, form: CheaperForm) -> bool:
 
 
 def _takes_a_large_part(run: Run, f: Function, share: float | None) -> bool:
-    """Return whether the part ``share`` of the calls of ``f`` takes at least the part PART_OF_RUN of the
-    measured time of the program. False if the times are unknown."""
+    """Return whether ``share`` of the seconds spent on calls of ``f`` is at least PART_OF_RUN of the measured
+    time of the program. False if ``share`` or the times are unknown."""
     measured = line_times.measured(run)
     spent = running_share(run, f, share) if share is not None else None
     return measured is not None and spent is not None and spent >= PART_OF_RUN * measured.seconds
 
 
 def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
+    """Return whether the cheaper form of ``form`` saves enough operations for a finding, and calls of the
+    program ``p`` of ``f`` take enough time."""
     faster = 1 if run.platform == "cpu" else FASTER
     if form.kind in (CHOICE, POWER) and faster > 1:
         return False

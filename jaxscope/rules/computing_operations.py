@@ -1,4 +1,4 @@
-"""Which operations outside jit mostly compute, so that jit would not make them faster."""
+"""Find operations outside jit that mostly compute, so that jit would not make them faster."""
 
 from __future__ import annotations
 

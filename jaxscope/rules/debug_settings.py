@@ -81,7 +81,7 @@ def _finding(run: Run, measured: float, times: list[LineTime], settings: Sequenc
 
 
 def _lines_that_set(run: Run, settings: Collection[str]) -> dict[str, Frame]:
-    """Return {setting: a line of the user's code that turns it on}."""
+    """Return {setting: the first line found in the user's code that turns it on} for ``settings``."""
     sampled = {frame.file for _, t in line_times.entries(run) for frame in t.stack}
     found: dict[str, Frame] = {}
     for file in sorted(sampled | run.sources.keys()):

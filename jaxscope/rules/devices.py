@@ -19,6 +19,7 @@ FULL = 0.9  # share of a device's memory from which it is reported as nearly ful
 
 @rule("JX509", "uneven-devices", WARNING)
 def uneven_devices(run: Run) -> Iterator[Finding]:
+    """Yield at most one finding: the largest difference in bytes of live arrays between two devices."""
     settled = [s for s in arrays.of_main(run) if s.why != "miss"]  # at a compilation, arrays are still moved
     later = settled[
         len(settled) // 2 :
@@ -68,6 +69,8 @@ def uneven_devices(run: Run) -> Iterator[Finding]:
 
 @rule("JX510", "does-not-fit", ERROR)
 def does_not_fit(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each function with a program that does not fit into memory beside the live arrays,
+    and a note if a device was nearly full."""
     reported = set()
     stood_in = _stood_in(run)
     for w in devices.wants(run):
@@ -92,6 +95,8 @@ def _stood_in(run: Run) -> set[str]:
 
 
 def _finding(want: Want) -> Finding:
+    """Return the finding about ``want``, a program that needs too much memory: an error if it does not fit
+    even without the live arrays."""
     c = want.compilation
     alone = not want.fits_alone
     if want.shared_by > 1:

@@ -39,7 +39,7 @@ def differs_on_devices(run: Run) -> Iterator[Finding]:
 
 
 def _name(d: DifferingResult) -> str:
-    """Return the name of ``d`` in a message: the result that contains the array, ``result[0]`` for the path
+    """Return the name of ``d`` in a message: ``result[0]``, which contains the array, for the path
     ``[0]['w']``. If the path is unknown, return the type of the array."""
     first = _FIRST.match(d.path) if d.path is not None else None
     return f"result{first[0]}" if first is not None else d.aval

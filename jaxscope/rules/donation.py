@@ -30,6 +30,8 @@ def unused_donation(run: Run) -> Iterator[Finding]:
 
 
 def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+    """Yield at most one pair: the path of the largest donated argument of ``p`` that XLA does not reuse, and
+    the finding about all such arguments. Yield nothing if they have few bytes."""
     unused = [d for d in _donation(texts) if d.status == "unused"]
     if sum(d.device_bytes or d.bytes or 0 for d in unused) < max(FEW_BYTES, small(p)):
         return
@@ -47,8 +49,9 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 
 @rule("JX507", "captured-constant", WARNING)
 def captured_constant(run: Run) -> Iterator[Finding]:
-    """Yield findings about captured arrays of at least 1 MiB. Functions that capture the same array have one
-    finding together. Constants with equal elements and random draws are left out."""
+    """Yield findings about arrays of at least 1 MiB that jitted functions capture as constants. Functions
+    that capture the same array have one finding together. Constants with equal elements and random draws are
+    left out."""
     found: dict[Hashable, list[tuple[Program, Function, Constant]]] = {}
     for p, f, texts in users(run):
         # Rule JX134 reports draws.
@@ -93,7 +96,7 @@ def _fields(c: Constant) -> dict[str, Field]:
 
 def _inner(f: Function, c: Constant) -> str | None:
     """Return the name of the function that uses the constant ``c``, if ``f`` only calls that function. None
-    if ``f`` itself or a function defined in ``f`` uses ``c``, or if this is unknown."""
+    if ``f``, a function defined in ``f`` or a lambda uses ``c``, or if this is unknown."""
     if c.source is None or c.source.function == "<module>":
         return None
     parts = c.source.function.split(".")

@@ -2,10 +2,8 @@
 compiled for targets (other machines, which need not be available). Equal findings are merged into one that
 names the targets.
 
-A function is lowered once for all machines, but compiled for each machine, so that the compiled texts and the
-findings about them can differ. Each rule decides which findings are equal, because equal findings may have
-different figures.
-"""
+The compiled texts and the findings about them can differ between machines. Each rule decides which findings
+are equal, because equal findings may have different figures."""
 
 from __future__ import annotations
 
@@ -36,9 +34,9 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield (program, function, analyzed texts of the program) for each of the user's functions. The program
-    is the one compiled last, of those that were called if there are any. For a function that was only lowered
-    for targets (machines to compile for), it is a program compiled for a target."""
+    """Yield (program, function, analyzed texts of the program) for each of the user's functions: its latest
+    program, or if some were called, the latest of these. For a function that was only lowered for targets
+    (machines to compile for), it is a program compiled for a target."""
     latest = _latest(run)
     for f, ps in latest.values():
         yield ps[0], f, run.texts_of(ps[0])
@@ -49,7 +47,7 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 
 
 def costliest(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield what ``users`` yields, and in addition a function's slowest program to compile, if an earlier
+    """Yield the same as ``users``, and in addition a function's slowest program to compile, if an earlier
     program took longer to compile than the latest one."""
     yield from users(run)
     for f, ps in _latest(run).values():
@@ -59,6 +57,7 @@ def costliest(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 
 
 def _compile_seconds(p: Program) -> float:
+    """Return the seconds of the longest compilation of ``p``."""
     return max((c.seconds for c in p.compilations), default=0.0)
 
 
@@ -79,14 +78,12 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
     """Yield the findings of the rule ``look`` in the programs of each of the user's functions: the latest
-    LOOKED programs of this machine, and those compiled for targets (other machines, which need not be
-    available). ``look`` yields pairs (value, finding) for one program; findings of one function with equal
-    values become one finding.
+    LOOKED programs of this machine, and those compiled for targets (other machines). ``look`` yields pairs
+    (value, finding) for one program; findings of one function with equal values become one finding.
 
     If the function's latest program does not have the finding, the finding names the programs that have it.
     The severity becomes ``note`` if the run was on a CPU, and programs compiled for targets do not have the
-    finding.
-    """
+    finding."""
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):
         here = latest[id][1][:LOOKED] if id in latest else []
@@ -106,8 +103,9 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
 
 
 def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
-    """Return ``f``, a finding about the programs ``having`` but not about ``latest``, the latest program of
-    the function, with the numbers of the compilations of these programs."""
+    """Return the finding ``f``, extended by the compilation numbers of ``having``, the programs with the
+    problem, and of ``latest``, the function's latest program, which does not have it. Return ``f`` unchanged
+    if the numbers are unknown."""
     numbers = sorted(n for p in having for n in [run.number(p.compilations[-1])] if n is not None)
     if not numbers:
         return f
@@ -117,10 +115,14 @@ def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -
 
 
 def _looked(look: Look, p: Program, f: Function, texts: Texts) -> list[Finding]:
+    """Return the findings of the rule ``look`` in the program ``p`` of ``f``, each with its value as
+    ``subject``."""
     return [msgspec.structs.replace(found, subject=same) for same, found in look(p, f, texts)]
 
 
 def _of_stand_in(f: Finding, others: Sequence[Program]) -> Finding:
+    """Return the finding ``f`` as a note which says that ``others``, compiled for targets, do not have the
+    problem. Return ``f`` unchanged if ``others`` is empty."""
     if not others:
         return f
     absent = [Evidence(message("not-found-for-target", target=p.target), program=p.id) for p in others]

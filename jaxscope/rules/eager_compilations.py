@@ -128,8 +128,9 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
 
 
 def _passes_other_sizes(lines: Sequence[Avoidable], others: Sequence[Sequence[Avoidable]]) -> bool:
-    """Return whether ``lines`` is one line that passes arrays of changing sizes to a function, and most of
-    what their sizes make JAX compile is in ``others``, lines of this function."""
+    """Return whether ``lines`` is a single line that passes arrays of changing sizes to a function, and JAX
+    compiles more operations in this function than on the line. ``others`` has all groups of lines, also that
+    of the function."""
     if len(lines) != 1 or slug_of(lines[0].finding) != ONE_SIZE:
         return False
     at, here = lines[0].payer.line, len(lines[0].payer.compilations)
@@ -144,8 +145,8 @@ def _passes_other_sizes(lines: Sequence[Avoidable], others: Sequence[Sequence[Av
 def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
     """Yield findings about functions of the user in which several lines together make JAX compile many
     operations outside jit, which takes much of the time of all compilations. ``left`` are the lines that have
-    no finding yet. A function that calls jitted functions is not reported, and neither is one that mostly
-    calls other functions with operations."""
+    no finding yet. Left out are functions that call jitted functions, and those that mostly call other
+    functions with operations, unless jit can trace them whole."""
     total, calls = payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
     calling = {
         (c.site.file, c.site.function)
@@ -178,8 +179,8 @@ def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
 
 
 def _only_computes(run: Run, part: _Part, compiled: Sequence[Compilation]) -> bool:
-    """Return whether jit can probably trace the function ``part`` as a whole: it and all functions of the
-    user that it called for ``compiled`` only compute."""
+    """Return whether jit can probably trace the function ``part``, (file, name), as a whole: it and all
+    functions of the user that it called for the compilations ``compiled`` only compute."""
     inside = {part}
     for c in compiled:
         names = [(at.file, at.function) for at in c.lines]
@@ -259,9 +260,9 @@ def _of_line(line: Frame, applied: Sequence[_Applied]) -> Evidence:
 
 
 def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
-    """Yield (place, lines) for the lines that are reported in one finding. The place is the callback or the
-    loop in which the lines are, or else the only line. If one line has nearly all compilations of its loop,
-    each line of the loop is yielded alone."""
+    """Yield (place, lines) for each group of lines that get one finding. The place is the callback or loop
+    around the lines, or the only line. If one line has nearly all compilations of its loop, each line of the
+    loop is a group."""
     places: dict[tuple[Place, str | None], list[Avoidable]] = {}
     for line in _by_line(run):
         slug = slug_of(line.finding)
@@ -279,7 +280,8 @@ def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
 
 
 def _is_called_in_a_loop(run: Run, p: Payer) -> bool:
-    """Return whether the function with the innermost loop around the line of ``p`` is called by a loop."""
+    """Return whether at least two loops repeat the line of ``p``: the innermost one, and a loop that calls
+    the function with the innermost loop."""
     text, missed = sources.of(run), p.compilations[0].missed
     stack = [p.line, *missed.stack[missed.into_library or 0 :]] if missed is not None else []
     looped = [loop_around(text(at.file), at.line) is not None for at in stack]
@@ -387,8 +389,8 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
 
 
 def _called(p: Payer) -> dict[tuple[str, str], None]:
-    """Return (file, qualified name) of each function that the line ``p`` calls, directly or through others,
-    and that makes JAX compile."""
+    """Return the functions that the line ``p`` calls, directly or through others, and in which JAX compiles:
+    {(file, qualified name): None}."""
     called: dict[tuple[str, str], None] = {}
     for c in p.compilations:
         for line in c.lines:
@@ -400,8 +402,8 @@ def _called(p: Payer) -> dict[tuple[str, str], None]:
 
 
 def _called_through(run: Run, called: Mapping[tuple[str, str], None]) -> dict[tuple[str, str], None]:
-    """Return (file, qualified name) of the functions ``called``, and of those that they call and that made
-    JAX compile, also if this was for another line."""
+    """Return ``called``, {(file, qualified name): None}, extended by all functions that a function in
+    ``called`` calls and in which JAX compiled, also for another line."""
     inside = dict(called)
     for c in run.compilations.values():
         functions = [(at.file, at.function) for at in c.lines]
@@ -470,7 +472,8 @@ def _finding(
     severity: str,
     place: Iteration | Callback | None = None,
 ) -> Finding:
-    """Return a finding about ``lines``, which make JAX compile operations outside jit, sorted by line.
+    """Return a finding about ``lines``, which make JAX compile operations outside jit, sorted by line. If
+    most of their seconds are recompiles after JAX's caches were cleared, the advice is not to clear them.
 
     Args:
       title, fix, seconds, severity: those of the finding.
@@ -576,8 +579,9 @@ Place: TypeAlias = Iteration | Callback | tuple[str, int]  # the last: (file, li
 @cached_until_changed
 def _iterations(run: Run) -> dict[tuple[str, int], Iteration]:
     """Return {(file, line): the loop} for the lines that make JAX compile operations outside jit, and that a
-    loop repeats. If a loop calls several functions, but no jitted function and no other loop, its lines
-    belong together, except those with many recompiles and those below an ``if``."""
+    loop repeats. If a loop calls several functions, but no jitted function and no other such loop,
+    ``function`` is None for its lines, which then get one finding. Lines with many recompiles and lines below
+    an ``if`` keep their function."""
     every, text = payers.payers(run), sources.of(run)
     frames = {p.line.place: at for p in every if (at := _in_loop(run, p)) is not None}
     found = {p.line.place: i for p in every if (i := _iteration(run, p)) is not None}
@@ -620,8 +624,9 @@ def _iteration(run: Run, p: Payer) -> Iteration | None:
 
 
 def _in_loop(run: Run, p: Payer) -> tuple[Frame, str | None] | None:
-    """Return (line, function) for the loop that repeats the line of ``p``: the line of the loop itself, and
-    the function that it calls there; None: it calls none. Return None if no such loop is known."""
+    """Return (line, function) for the loop that repeats the line of ``p``: the line in the loop's body that
+    leads to the line of ``p``, and the function called there; None: both lines are the same. Return None if
+    the file has no such loop."""
     missed = p.compilations[0].missed
     text, below = sources.of(run), None
     for f in [p.line, *missed.stack[missed.into_library or 0 :]] if missed is not None else ():
@@ -635,7 +640,7 @@ def _in_loop(run: Run, p: Payer) -> tuple[Frame, str | None] | None:
 
 def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]) -> Finding:
     """Merge the findings of ``avoidable``, which are about lines of the loop ``iteration``, into one finding.
-    The advice is to jit the repeated code, or that of the first finding if it is to keep sizes equal."""
+    The advice is to jit the repeated code; if all advise to keep sizes equal, that of the first finding."""
     lines, first = [one.payer for one in avoidable], avoidable[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     resized = [slug_of(one.finding) in OF_SIZES for one in avoidable]
@@ -707,7 +712,7 @@ def _recurses(c: Compilation, file: str, function: str) -> bool:
 
 def _of_callback(run: Run, callback: Callback, avoidable: Sequence[Avoidable]) -> Finding:
     """Merge the findings of ``avoidable``, which are about lines of ``callback``, into one finding. The
-    advice is to compute in NumPy there."""
+    advice is to compute in NumPy in the callback."""
     lines = [one.payer for one in avoidable]
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     name, numbers = callback.function, _numbers(lines)
@@ -727,6 +732,8 @@ def _of_callback(run: Run, callback: Callback, avoidable: Sequence[Avoidable]) -
 def _merged(
     run: Run, avoidable: Sequence[Avoidable], title: Message, fix: Fix, place: Iteration | Callback
 ) -> Finding:
+    """Return one finding for ``avoidable``, lines at ``place``, with the sum of their seconds. It is a
+    warning if one of their findings is."""
     severity = WARNING if any(one.finding.severity == WARNING for one in avoidable) else NOTE
     seconds = sum(one.finding.seconds or 0.0 for one in avoidable)
     return _finding(run, [one.payer for one in avoidable], title, fix, seconds, severity, place)

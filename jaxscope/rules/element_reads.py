@@ -29,8 +29,7 @@ SCALAR = 16  # bytes of the largest number, complex128
 
 def whole(run: Run, t: Transfer) -> str | None:
     """Return the name of the variable whose elements the line of the transfer ``t`` copies to the host one at
-    a time. Return None if there were fewer than FEWEST such copies, or if the source does not show the
-    variable."""
+    a time. Return None for fewer than FEWEST such copies, or if the source does not show the variable."""
     each = t.bytes_each
     if t.direction != TO_HOST or t.source is None or t.kind in NOT_ASKED:
         return None
@@ -106,6 +105,8 @@ def _copy_whole(run: Run, t: Transfer, name: str) -> Fix:
 
 @rule("JX604", "items-copied", NOTE)
 def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each line that copies the items of a batch to the device one at a time, or converts
+    a large list."""
     for t in model.transfers(run):
         each = t.bytes_each
         if t.source is None or t.count is None or each is None or not _copies_items(t):
@@ -165,8 +166,8 @@ def _converted_lists(run: Run) -> Iterator[Finding]:
 
 def _inside_an_inner_loop(run: Run, t: Transfer) -> bool:
     """Return whether the innermost loop around the line of ``t`` calls no jitted function of the user. Such a
-    loop may collect the items of a batch. If no loop is around the line, take the call of the function that
-    contains it. False if there is no loop."""
+    loop may collect the items of a batch. If no loop is around the line, take the line that calls its
+    function. False if there is no loop."""
     calls = payers.call_lines(run)
     for at in (t.source, t.caller):
         text = sources.of(run)(at.file) if at is not None else None

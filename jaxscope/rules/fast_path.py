@@ -47,6 +47,8 @@ def _found(
 
 @rule("JX127", "numbers-as-arguments", WARNING)
 def numbers_as_arguments(run: Run) -> Iterator[Finding]:
+    """Yield one finding about the longest list of numbers among the arguments of calls, with the names of
+    other long lists."""
     largest: dict[tuple[str, str], tuple[int, str, Compilation]] = {}  # by function and path
     for c in run.compilations.values():
         for path, n in _numbers(c).items() if c.entry == "call" and c.function.user else ():
@@ -73,7 +75,7 @@ def numbers_as_arguments(run: Run) -> Iterator[Finding]:
 
 def _numbers(c: Compilation) -> dict[str, int]:
     """Return path -> number of Python and NumPy numbers for each list among the arguments of the call ``c``
-    that has at least MANY of them and nothing else. For a list of equally long lists it is the path of the
+    that has at least MANY of them and nothing else. For a list of equally long lists, the path is that of the
     outer list."""
     leaves = c.key.arguments if c.key is not None else ()
     total, numbers = Counter[str](), Counter[str]()
@@ -99,8 +101,8 @@ def _numbers(c: Compilation) -> dict[str, int]:
 
 
 def _programs(group: Group) -> int:
-    """Return the number of function objects that the function of ``group`` had, or of its programs if they
-    are more; at least 1."""
+    """Return the number of function objects that the function of ``group`` had, or of its compilations if
+    these are more; at least 1."""
     known = {c.key.function_object for c in group.function.compilations if c.key is not None} - {None}
     return max(1, len(known), sum(c.compiled is not None for c in group.function.compilations))
 
@@ -131,6 +133,8 @@ def _of_refs(group: Group) -> bool:
 
 @rule("JX123", "mixed-argument-kinds", NOTE)
 def mixed_argument_kinds(run: Run) -> Iterator[Finding]:
+    """Yield findings about functions off the fast path because an argument's Python type changes (NumPy,
+    JAX)."""
     yield from _found(
         run,
         "JX123",
@@ -141,6 +145,8 @@ def mixed_argument_kinds(run: Run) -> Iterator[Finding]:
 
 @rule("JX124", "respelled-sharding", NOTE)
 def respelled_sharding(run: Run) -> Iterator[Finding]:
+    """Yield findings about functions off the fast path because of equal, but new sharding objects."""
+
     def fix(path: str | None) -> Fix:
         return Fix(message("fix-one-sharding-object", path=path or ARGUMENTS), "create_once", {"path": path})
 
@@ -149,6 +155,8 @@ def respelled_sharding(run: Run) -> Iterator[Finding]:
 
 @rule("JX125", "effects", NOTE)
 def effects(run: Run) -> Iterator[Finding]:
+    """Yield findings about functions off the fast path because of effects, such as callbacks. Functions that
+    JX301 reports and those with rare callbacks are left out."""
     left_out = {f.function for f in host_callback(run)}  # JX301 has the advice for these
     for _, f, texts in users(run):
         found = texts.stablehlo.callbacks if texts.stablehlo is not None else ()

@@ -21,6 +21,8 @@ LINES = 3  # the most lines that clear the caches to name
 
 @recompile_rule("JX110", "new-function-object", WARNING, "new_function")
 def new_function_object(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled because the function object is new. Return None if each of
+    a few lines has its own object, or a cache keeps all."""
     seen = group.function.seen
     if object_for_each_place(group.function) or _in_cache(group):
         return None  # for example the updates that a factory made for two optimizers, each with its own line
@@ -66,8 +68,8 @@ def _in_cache(group: Group) -> bool:
 
 
 def _call_once(group: Group, maker: str) -> Message:
-    """Return the advice for the function of ``group``, which the function ``maker`` (a name) defines
-    again."""
+    """Return the advice for the function of ``group``, which each call of the function ``maker`` (a name)
+    defines again."""
     made, line = _maker(group), group.function.seen.line
     owner = maker.rpartition(".")[0].rpartition(".")[2]
     if made is not None and owner and line is not None and line_names.defines_if_unset(made, line):
@@ -103,6 +105,7 @@ def not_to_clear(source: Callable[[str], str | None], files: Sequence[str]) -> F
 
 @recompile_rule("JX113", "unused-ahead-of-time", WARNING, "aot")
 def unused_ahead_of_time(group: Group) -> Fix | None:
+    """Return the advice to call the compiled object; None if all calls are compilations ahead of time."""
     if all(c.entry == "aot" for c in group.compilations):
         return None
     return Fix(message("fix-call-compiled"), "call_compiled")

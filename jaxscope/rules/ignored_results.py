@@ -17,6 +17,8 @@ from jaxscope.schema.messages import Message, message
 
 @rule("JX140", "ignored-result", WARNING)
 def ignored_result(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each statement that does not use a returned value, the only effect of its call:
+    ``x.at[0].set(1)``."""
     for file, functions in functions_that_ran(run).items():
         source = sources.of(run)(file)
         ignored = ignored_results.find(source)

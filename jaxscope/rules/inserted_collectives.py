@@ -32,6 +32,9 @@ def inserted_communication(run: Run) -> Iterator[Finding]:
 
 
 def _inserted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+    """Yield (value, finding) for the all-gathers and all-to-alls that XLA inserted into the program ``p`` of
+    ``f``, not for parameters, and that are large or for a scan: one pair for each constraint or line.
+    Findings of two programs with equal values are equal."""
     lines: dict[tuple[Hashable, ...], list[Collective]] = {}
     constrained: dict[tuple[Hashable, ...], list[Collective]] = {}
     dropped = _dropped(texts)

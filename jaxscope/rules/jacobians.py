@@ -29,6 +29,8 @@ FEWEST = 16  # passes: fewer run at once in little time
 
 @rule("JX210", "jacobian-mode", WARNING)
 def jacobian_mode(run: Run) -> Iterator[Finding]:
+    """Yield findings about Jacobians in the mode that needs more passes, estimated gradients, and
+    ``minimize`` without a gradient."""
     for f in run.functions.values():
         yield from _minimized(run, f)
     for p, f, texts in users(run):
@@ -98,14 +100,15 @@ def _minimized(run: Run, f: Function) -> Iterator[Finding]:
 
 
 def _parameters(c: Compilation) -> int:
-    """Return the number of elements of the first argument of a call; 0 if there is none, or if the number is
-    unknown."""
+    """Return the number of elements of the first argument of the call ``c``; 0 if there is none, or if the
+    number is unknown."""
     shape = c.key.arguments[0].shape if c.key is not None and c.key.arguments else None
     sizes = [n for n in shape or () if isinstance(n, int)]
     return math.prod(sizes) if shape is not None and len(sizes) == len(shape) else 0
 
 
 def _shifted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[Finding]:
+    """Yield a finding for each gradient that ``p`` estimates from values at shifted arguments."""
     for s in texts.stablehlo.shifted if texts.stablehlo is not None else ():
         title = message("gradient-by-shifts", function=f.display_name, evaluations=s.evaluations)
         yield Finding(

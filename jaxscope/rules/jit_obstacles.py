@@ -1,5 +1,5 @@
-"""What the advice to jit functions must say about their code: a jitted function cannot read the value of an
-array, and cannot compute an array whose size depends on values."""
+"""Extend the advice to jit functions by what must change in their code: a jitted function cannot read the
+value of an array, and cannot compute an array whose size depends on values."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ Functions = Collection[tuple[str, str]]  # (file, qualified name) of each
 def with_obstacles(
     run: Run, fix: Fix, reading: Functions, indexing: Functions, loop: tuple[str, int, int] | None = None
 ) -> Fix:
-    """Return ``fix``, extended by what has to be changed before jit can trace these functions.
+    """Return ``fix``, extended by the first obstacle found: what has to be changed before jit can trace the
+    code.
 
     Args:
-      fix: advice; other advice than to jit is returned as it is.
+      fix: the advice; advice other than to jit is returned unchanged.
       reading: functions that may read the value of an array.
       indexing: functions that may index with a condition, or compute an array whose size depends on values.
       loop: (file, first line, last line) of a loop whose iterations are to be jitted; None: there is none.
-        Values that it reads to decide something matter; others can be read after the jitted function.
+        Values that the loop reads for a condition matter; others can be read after the jitted function.
     """
     if fix.kind != "jit":
         return fix

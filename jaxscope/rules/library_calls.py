@@ -62,7 +62,7 @@ def calls_of_scipy(source: str | None, line: int) -> list[ast.Call]:
 
 def without_gradient(call: ast.Call) -> bool:
     """Return whether ``call`` calls ``scipy.optimize.minimize`` with a method that uses a gradient (or is
-    unknown), but passes no gradient."""
+    unknown), but passes no gradient. False also for more than three positional or for ``**`` arguments."""
     given = {k.arg: k.value for k in call.keywords}
     method = given.get("method")
     named = isinstance(method, ast.Constant) and str(method.value).lower()
@@ -99,6 +99,7 @@ def whole_programs(calls: Sequence[Compilation]) -> Sequence[Compilation]:
 
 
 def _of_jax(f: Function) -> bool:
+    """Return whether ``f`` is an operation outside jit or a function of JAX."""
     return f.seen.eager or _package(f) in JAX_ROOTS
 
 
@@ -154,8 +155,8 @@ def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
 
 def package_of(calls: Sequence[Compilation], called: str | None) -> str | None:
     """Return the library to name in a message about ``calls``, which one line of the user caused: the library
-    of the function that the last call compiled. If that function belongs to the user, to JAX, or to a library
-    of wrappers, return ``called``, the library that the line calls (None: no library)."""
+    of the function that the last call compiled. If this function belongs to the user, to JAX, or to a library
+    of wrappers, return ``called``, the library that the line calls (None: none)."""
     f = calls[-1].function
     package = _package(f) if f.seen.library else ""
     wraps = package in JAX_ROOTS or (package in WRAPPER_ROOTS and package not in COMPUTING_ROOTS)
@@ -163,9 +164,12 @@ def package_of(calls: Sequence[Compilation], called: str | None) -> str | None:
 
 
 def _package(f: Function) -> str:
+    """Return the top-level package of ``f``; empty if unknown."""
     return (f.seen.module or "").partition(".")[0]
 
 
 def _is_of(f: Function, modules: frozenset[str], names: frozenset[str]) -> bool:
+    """Return whether ``f`` is a function of JAX from one of ``modules``, or from ``jax`` itself and in
+    ``names``."""
     root, *rest = (f.seen.module or "").split(".")
     return root == "jax" and (bool(modules.intersection(rest)) or (not rest and f.seen.name in names))

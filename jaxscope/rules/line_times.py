@@ -65,6 +65,8 @@ def operations_in_each_step(run: Run) -> Iterator[Finding]:
 
 @rule("JX606", "python-in-each-step", WARNING)
 def python_in_each_step(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each loop with jitted calls that spends much time in Python code, and more than on
+    waiting."""
     entries = line_times.entries(run)
     reported = _by_library(run)  # JX608
     printing = printing_lines(run)  # JX601
@@ -83,6 +85,8 @@ def python_in_each_step(run: Run) -> Iterator[Finding]:
 
 @rule("JX608", "small-calls-in-loop", WARNING)
 def small_calls_in_loop(run: Run) -> Iterator[Finding]:
+    """Yield findings about loops that spend much time on starting small programs and could be scans, and
+    about libraries that call small programs."""
     small = {
         c.site.place
         for p, _, texts in users(run)
@@ -157,13 +161,14 @@ def _by_library(run: Run) -> dict[tuple[str, tuple[str, int]], tuple[Compilation
 
 
 def _share(run: Run, times: Sequence[LineTime]) -> float:
+    """Return the share of the measured time that ``times`` take together; 0 if nothing was measured."""
     measured = line_times.measured(run)
     return sum(t.seconds for t in times) / measured.seconds if measured is not None else 0.0
 
 
 def _small_calls(run: Run) -> dict[tuple[str, int], Compilation]:
-    """Return (file, line) -> the first compilation for a call of a small jitted function there, or of a
-    library that the line calls."""
+    """Return (file, line) of the user -> the first compilation of a small jitted function that this line
+    calls, itself or through a library."""
     found = dict[tuple[str, int], Compilation]()
     for p in run.programs.values():
         for c in p.compilations if p.texts else ():
@@ -187,8 +192,8 @@ def _is_small(c: Compilation, texts: Texts, most: int = computing_operations.SMA
 @cached_until_changed
 def _operations(run: Run) -> list[Loop]:
     """Return the loops that spend at least the share OPERATIONS_SHARE of the measured time in operations
-    outside jit, or in copies of small arrays at their lines. The time that rule JX603 reports does not count,
-    and neither does that of lines whose operations mostly compute."""
+    outside jit, or in copies of small arrays on lines with such operations. The time that rule JX603 reports
+    does not count, and neither does that of lines whose operations mostly compute."""
     reads = element_reads.lines(run)  # JX603 reports their time
     copies = element_reads.small_copies(run)  # jnp.stack of NumPy arrays copies them one at a time.
     computing, entries = computing_operations.lines(run), line_times.entries(run)
@@ -226,11 +231,12 @@ def _with_overhead(run: Run, loop: Loop) -> Loop:
 
 
 def _at(t: LineTime) -> tuple[str, int]:
+    """Return (file, line) of the user's line where the time ``t`` was spent."""
     return t.stack[0].place
 
 
 def _scan_of(run: Run, loop: Loop) -> loop_calls.Scan | None:
-    """Return how ``jax.lax.scan`` could replace ``loop``; None: unknown."""
+    """Return how ``jax.lax.scan`` could replace ``loop``; None if the source does not show that it could."""
     source = sources.of(run)(loop.line.file)
     found = syntax(source)
     if found is None:
@@ -330,8 +336,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
 
 
 def _of_the_loop(loop: Loop) -> list[tuple[Frame, float]]:
-    """Return (line, seconds) for the lines of ``loop`` itself, the longest first: what a line spends in
-    functions that it calls is its own."""
+    """Return (line, seconds) for the lines of ``loop`` itself, the longest first, with the time of the
+    functions that they call."""
     first, found = loop.line, dict[tuple[str, int], tuple[Frame, float]]()
     for t in loop.times:
         inside = (f for f in reversed(t.stack) if f.file == first.file and first.line <= f.line <= loop.last)
@@ -349,7 +355,7 @@ def _below_an_if(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:
 
 def _in_several_loops(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:
     """Return whether much of the time of ``lines``, (line, seconds), is spent in each of at least two loops,
-    of which one may be around the other."""
+    of which one may be around the other. Lines outside loops count as a loop."""
     loops: dict[tuple[str, tuple[int, int] | None], float] = {}
     for line, seconds in lines:
         inner = line.file, loop_around(sources.of(run)(line.file), line.line)
@@ -359,7 +365,7 @@ def _in_several_loops(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:
 
 def _needed_next(run: Run, loop: Loop) -> str | None:
     """Return the variable that Python code in ``loop`` computes from a value of the device, and that the next
-    iteration needs; None if there is none, so that the data may be prepared before."""
+    iteration needs. None if there is none; then the program may prepare the data in advance."""
     for t in transfers.transfers(run):
         at = t.source
         if at is None or t.direction != transfers.TO_HOST or at.file != loop.line.file:
@@ -395,7 +401,8 @@ def _where(loop: Loop, lines: Sequence[Frame]) -> Message:
 
 
 def _scanned(scan: loop_calls.Scan | None) -> Fix:
-    """Return the advice to replace a loop by a scan."""
+    """Return the advice to replace a loop by a scan; if ``scan`` has outputs, by a scan between two
+    outputs."""
     if scan is not None and scan.outputs:
         conditions = Names(tuple(f"if {condition}" for condition in scan.outputs), LINES)
         return Fix(message("fix-scan-between", conditions=conditions), "scan")
@@ -409,6 +416,7 @@ def subject(code: str, loop: Frame) -> tuple[str, str, int]:
 
 
 def _within(t: LineTime, loop: Loop) -> bool:
+    """Return whether the time ``t`` was spent in ``loop``, or in a function that it calls."""
     first = loop.line
     return any(f.file == first.file and first.line <= f.line <= loop.last for f in t.stack)
 

@@ -35,6 +35,8 @@ FEWEST_APPENDED = 16  # the fewest arrays in a growing list, if only one snapsho
 
 @rule("JX501", "growing-arrays", WARNING)
 def growing(run: Run) -> Iterator[Finding]:
+    """Yield findings about live arrays that become more or longer, and about lists that a loop only adds
+    to."""
     reported = set[str]()
     for g in arrays.growing(run):
         reported.add(root(g.path or ""))
@@ -59,8 +61,8 @@ def growing(run: Run) -> Iterator[Finding]:
 
 
 def _is_limited(run: Run, g: Growth) -> bool:
-    """Return whether the program limits the length of the container of ``g``, which has not reached the limit
-    yet."""
+    """Return whether a file of the user limits the length of the container of ``g``, which then stops
+    growing."""
     name = (g.path or "").partition("[")[0].rpartition(".")[2]
     files = [file for file in run.sources if STANDING(file) == Standing.USER]
     text = sources.of(run)
@@ -125,6 +127,7 @@ def _added_to(run: Run, name: str) -> tuple[Frame, Frame] | None:
 
 
 def _title(g: Growth, longer: bool) -> Message:
+    """Return the title of the finding about ``g``; ``longer``: it is one array that becomes longer."""
     at, has, size = g.seen[-1]
     more, path = Bytes(g.more_bytes), g.group.path
     if longer and g.in_steps:
@@ -152,6 +155,7 @@ def _seen(g: Growth, position: float, count: int, size: int) -> Evidence:
 
 
 def _growing(g: Growth) -> Message:
+    """Return a message that names what holds the growing arrays ``g``."""
     if g.path is not None:
         inside = _below_items(g.group.path or "") if "[*]" in (g.group.path or "") else ""
         arrays_inside = message("arrays-inside", path=inside) if inside else None
@@ -184,6 +188,8 @@ def _fix(g: Growth, longer: bool) -> Fix:
 
 @rule("JX502", "replicated-array", WARNING)
 def replicated(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each variable with large arrays that are replicated over a mesh axis and could be
+    sharded over it."""
     alike: dict[tuple[str, tuple[tuple[str, int], ...], str], list[_Copied]] = {}
     for tree, members in _trees(run).items():
         for g, look in members:
@@ -223,17 +229,19 @@ class _Copied(msgspec.Struct, frozen=True):
 
     @property
     def held(self) -> int:
+        """Return the bytes of these arrays on one device."""
         return self.group.device_bytes or 0
 
     @property
     def saved(self) -> int:
+        """Return the bytes on one device that sharding saves."""
         return self.held - self.held // dict(self.missing)[self.axis]
 
 
 def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
     """Return {tree: its arrays, each with a snapshot that has it}. The tree of ``params['w']`` is ``params``.
-    Arrays without a name are left out. The snapshot is the fullest one if it has the array, else the largest
-    one that has it."""
+    Arrays without a name are left out. The snapshot is ``arrays.fullest`` if it has the array, else the one
+    with the most bytes that has it."""
     looks = arrays.of_main(run)
     first = arrays.fullest(looks)
     looks.sort(key=lambda s: (s is not first, -(s.bytes or 0)))
@@ -374,6 +382,7 @@ def _split_over(axis: str, size: int, tree: list[Group]) -> list[Group]:
 
 
 def _is_split(g: Group, axis: str, size: int) -> bool:
+    """Return whether ``g`` is sharded over ``axis`` of a mesh in which this axis has the size ``size``."""
     mesh = None if g.sharding is None else sh.grid(g.sharding)
     spec = None if g.sharding is None else sh.split_axes(g.sharding)
     if mesh is None or spec is None or dict(mesh.axes).get(axis) != size:

@@ -89,6 +89,7 @@ def _called(f: Function) -> Iterator[Compilation]:
 
 
 def _in_loop(run: Run, f: Function, c: Compilation) -> LoopCall | None:
+    """Return the call ``c`` of ``f`` in the source, with its loop; None if it is in no loop, or unknown."""
     if c.site is None or c.missed is None:
         return None
     return loop_calls.find(sources.of(run)(c.site.file), c.site.line, c.missed.column, f.seen.name)
@@ -146,6 +147,8 @@ def _for_each_row(run: Run) -> Iterator[tuple[Finding, range]]:
 
 
 def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> bool:
+    """Return whether the body of the loop around ``call`` makes hardly any calls but ``call``, those of JAX
+    and of ``jitted`` functions."""
     found = syntax(sources.of(run)(c.site.file) or "") if c.site is not None else None
     return found is not None and loop_calls.turns_alone(call, jitted, names_of(found.imports, JAX_ROOTS))
 
@@ -277,6 +280,7 @@ def _has_another_like(larger: Compilation, c: Compilation) -> bool:
 
 
 def _types(c: Compilation) -> _Types:
+    """Return {steps of the path: (shape, dtype)} for the arrays that the call ``c`` is passed."""
     leaves = c.key.arguments if c.key is not None else ()
     return {tuple(tokens(leaf.path)): (leaf.shape, leaf.dtype) for leaf in leaves}
 
@@ -324,10 +328,10 @@ def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | Non
 
 
 def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | None] | None) -> bool | None:
-    """Tell whether two calls in one loop get the same arguments, so that ``smaller`` may compute again what
-    ``larger`` computes. Return False if the arguments have the same values in both calls. Return True if
-    ``larger`` comes first and changes some, but not all of them, as ``params = train_step(params, batch)``
-    does. Else return None.
+    """Tell whether ``smaller`` may compute again what ``larger``, another call in the same loop, computes:
+    its arguments are constants, arguments of ``larger``, or parts of these. Return False if they have the
+    same values in both calls. Return True if ``larger`` comes first and changes some, but not all, of them,
+    as ``params = train_step(params, batch)`` does. Else return None.
 
     Args:
       unchanged: if ``larger`` changes the objects that it is passed (flax nnx), the names of the variables

@@ -1,5 +1,5 @@
-"""Which function a loop with operations outside jit runs, and what to do about it (JX605): a function that a
-library calls again and again, or one that the loop calls itself."""
+"""Find the function in which a loop spends its time on operations outside jit, to jit it (JX605): a function
+that a library calls again and again, or one that the loop calls itself."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ LINES = 3  # attributes that are named
 
 
 def advice(run: Run, loop: Loop) -> Fix | None:
-    """Return the advice to jit the function in which most of the time of ``loop`` is spent: one that a
-    library calls, one that the loop calls, or the one that contains the loop. None if there is none, or if
-    jit cannot trace it as a whole."""
+    """Return the advice to jit the function in which most of the time of ``loop`` is spent: a function that a
+    library calls, that contains the loop, or that the loop calls. None if there is none, or if jit cannot
+    trace it as a whole."""
     passed = _called_by_library(run, loop)
     if passed is not None:
         function, line = passed
@@ -44,7 +44,7 @@ def advice(run: Run, loop: Loop) -> Fix | None:
 
 def _around(run: Run, loop: Loop) -> Fix | None:
     """Return the advice to jit the function that contains ``loop``, a loop whose iterations depend on each
-    other. None if it cannot be jitted as a whole as it is, if the loop calls jitted functions, or if it ends
+    other. None if jit cannot trace the function unchanged, if the loop calls jitted functions, or if it ends
     early."""
     text, at = sources.of(run)(loop.line.file), loop.line
     statement = loop_calls.loop_from(text, at.line)
@@ -59,8 +59,8 @@ def _around(run: Run, loop: Loop) -> Fix | None:
 
 
 def passed_to_library(run: Run, stack: Sequence[Frame]) -> int | None:
-    """Return the position in ``stack``, the user's lines innermost first, of the function that the next line
-    passes to a library other than JAX, which calls it; None if there is none."""
+    """Return the position ``k`` of a function in ``stack`` that the line ``stack[k + 1]`` passes to a library
+    other than JAX, which calls it; None if there is none. ``stack`` has the user's lines, innermost first."""
     text = sources.of(run)
     for k, (inner, outer) in enumerate(itertools.pairwise(stack)):
         name = inner.function.rpartition(".")[2]
@@ -85,6 +85,7 @@ def _is_for_jax(source: str | None, line: int, name: str) -> bool:
 
 
 def _is_transform(call: ast.Call) -> bool:
+    """Return whether ``call`` calls a transform: ``jax.grad``, ``eqx.filter_grad``."""
     return (last_name(call.func) or "").removeprefix("filter_") in outside_jit.TRANSFORMS
 
 
@@ -105,7 +106,7 @@ def _called_by_library(run: Run, loop: Loop) -> tuple[str, Frame] | None:
 
 def _of_called(run: Run, loop: Loop) -> Fix | None:
     """Return the advice to jit the function that lines of ``loop`` call, if nearly all of its time is spent
-    there."""
+    there. None otherwise, or if jit cannot trace that function."""
     nanoseconds, own = Counter[tuple[str, str]](), Counter[Frame]()
     lines = dict[tuple[str, str], dict[Frame, None]]()
     for t in loop.times:

@@ -46,9 +46,8 @@ MANY = 10  # recompiles because an operation's parameters change, which jit of t
 
 
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
-    """Return the largest group of those ``repeats`` (recompiles) that have one jitted function of a library
-    and one kind of cause, a change of an argument (such as ``dtype``). Return None if there is no such
-    group."""
+    """Return the largest group of ``repeats`` (recompiles) of one function that a library jits, and with one
+    kind of cause: a change of an argument, such as its dtype. Return None if there is no such group."""
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
         cause, module = causes.of(run, c)[0], c.function.seen.module or ""
@@ -84,7 +83,7 @@ class Advice(NamedTuple):
     Attributes:
       reason: why the operations are compiled again; None: nothing is compiled again, or it is unknown.
       fix: the advice; None: nothing is known to help.
-      seconds: the seconds of compiling that it saves.
+      seconds: the seconds of compiling that the advice saves.
     """
 
     reason: Message | None = None
@@ -97,14 +96,14 @@ class _Line:
 
     Attributes:
       payer: the line and its compilations.
-      of_jax: whether these are functions of JAX, and not of another library.
+      of_jax: whether the line calls JAX, and no other library.
       repeat_seconds: the seconds of the recompiles.
       all_seconds: the seconds of all compilations; 0 if they are too few for one program to save much.
-      decisive: the recompiles, without those of operations that belong to another recompile.
+      decisive: the recompiles of whole programs (loops, library functions); all recompiles if there are none.
       created: those of ``decisive`` for which a function or object was created again.
-      anew: whether these are at least half of ``decisive``.
-      changing: whether the line recompiles because sizes of arrays change.
-      jitted: the line's call written under jit; None: it cannot be.
+      anew: whether ``created`` are at least half of ``decisive``.
+      changing: whether the line recompiles because sizes of arrays change; False if ``anew``.
+      jitted: the line's call written under jit; None: it cannot be, or is jitted already.
     """
 
     def __init__(self, run: Run, p: Payer, compiled: int) -> None:
@@ -124,8 +123,8 @@ class _Line:
 
 
 def _longest_column(p: Payer) -> int | None:
-    """Return where the expression on the line of ``p`` begins that took most of the seconds of compiling.
-    None if it is unknown."""
+    """Return the column of the expression on the line of ``p`` that took most of the seconds of compiling;
+    None if unknown."""
     seconds = Counter[int]()
     for c in p.compilations:
         if c.missed is not None and c.missed.column is not None:
@@ -294,8 +293,8 @@ def _make_once(run: Run, p: Payer, created: Sequence[Compilation], path: str) ->
 
 
 def _other_parameters(run: Run, p: Payer) -> bool:
-    """Return whether the line of ``p`` repeatedly runs one or two operations that recompile because their
-    parameters change: the shape in ``jnp.zeros(n)``, the width in ``jnp.pad(x, n)``."""
+    """Return whether the line of ``p`` runs one or two operations that recompile at least MANY times because
+    their parameters change: the shape in ``jnp.zeros(n)``, the width in ``jnp.pad(x, n)``."""
     changed = [c for c in p.again if causes.reason(run, c).kind == "static_value"]
     operations = {c.function.seen.name for c in p.again}
     return len(changed) >= MANY and 2 * len(changed) >= len(p.again) and len(operations) <= 2
@@ -381,8 +380,8 @@ def _inside(p: Payer) -> Message | None:
 
 
 def as_in(jitted: jit_decorators.Jitted | None) -> Message | None:
-    """Return a clause that shows the call ``jitted`` of the line under jit, for the advice to jit it:
-    ``jitted = jax.jit(f)``. Return None if ``jitted`` is None, because the line has no such call."""
+    """Return a clause that shows the line's call, ``jitted``, under jit: ``: jitted = jax.jit(f)``, or for
+    ``check_grads`` the whole call. Return None if ``jitted`` is None, because the line has no such call."""
     if jitted is None:
         return None
     if jitted.checked:
@@ -410,8 +409,8 @@ def _like_earlier_ones(run: Run, p: Payer) -> list[Compilation]:
 
 
 def _called_back(p: Payer) -> str | None:
-    """Return the name of the user's function that a library calls back from the line of ``p`` (of several,
-    the one in which most operations are compiled); None if there is none."""
+    """Return the name of the user's function that a library calls back from the line of ``p``; of several,
+    the function in which most operations are compiled. None if there is none."""
     functions = Counter[str]()
     for c in p.compilations:
         at = c.missed.into_library if c.missed is not None else None
@@ -424,7 +423,7 @@ def _called_back(p: Payer) -> str | None:
 def _method_called(run: Run, p: Payer) -> tuple[Field, Field]:
     """Return the object and the method that the line of ``p`` calls, as source: ``solver`` and
     ``solver.run``. If they are unknown, or the object is no variable, return the messages ``the object`` and
-    ``its method``. If the line has several calls, the one with the most recompiles counts."""
+    ``its method``. Of several calls, that with the most recompiles counts."""
     columns = Counter(c.missed.column for c in p.again if c.missed is not None)
     column = columns.most_common(1)[0][0] if columns else None
     call = call_at(sources.of(run)(p.line.file), p.line.line, column, "")

@@ -16,6 +16,8 @@ from jaxscope.schema.messages import message
 
 @rule("JX307", "padding-in-last-row", WARNING)
 def padding_in_last_row(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each use of indices that the program pads with -1, if JAX takes -1 for the last
+    row."""
     for file, functions in functions_that_ran(run).items():
         source = sources.of(run)(file)
         found = padded_indices.find(source)

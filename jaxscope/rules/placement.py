@@ -107,6 +107,8 @@ def changing_memory_kind(group: Group) -> Fix:
 
 @recompile_rule("JX120", "changing-mesh", WARNING, "mesh")
 def changing_mesh(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled for another mesh; None if each line that calls the function
+    has its own mesh."""
     if group.cause.path == "context":
         if all(_between_meshes(c) for c in group.causes) and one_for_each_place(
             group.function, lambda k: k.context

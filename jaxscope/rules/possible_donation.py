@@ -38,6 +38,8 @@ LARGE = 0.1  # an argument with at least this share of the bytes is named
 
 @rule("JX506", "possible-donation", NOTE)
 def possible_donation(run: Run) -> Iterator[Finding]:
+    """Yield findings about arguments that could be donated. Under ``nnx.jit``, findings about the same
+    objects are merged."""
     found = list(of_compiled(run, functools.partial(_possible, run)))
     largest = max((f for f in found if _updates_in_place(run, f)), key=_donated, default=None)
     for f in found:
@@ -60,6 +62,7 @@ def _names(f: Finding) -> list[str]:
 
 
 def _donated(f: Finding) -> float:
+    """Return the bytes that the title of ``f`` says could be donated; 0 if unknown."""
     size = f.title.fields.get("bytes") if isinstance(f.title, Message) else None
     return size.bytes if isinstance(size, Bytes) else 0.0
 
@@ -83,6 +86,8 @@ def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Findin
 
 
 def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+    """Yield at most one pair: the path of the largest array that ``f`` could donate to its program ``p``, and
+    the finding about all such arrays."""
     gone = {path: c.fate.seen for c in p.compilations if c.fate is not None for path in c.fate.gone}
     shared = _shared(run, f)
     every = texts.stablehlo.donation if texts.stablehlo is not None else ()
@@ -116,7 +121,7 @@ def _finding(
       now: the arguments that ``f`` donates already.
       shared: two variables with the same arrays, one of which has to be copied first; None: there are none.
       mostly: the share of the bytes that the program reads and writes for these arrays and their copies; 0 if
-        this is not most of them.
+        the share is small or unknown.
     """
     gone = {path: c.fate.seen for c in p.compilations if c.fate is not None for path in c.fate.gone}
     held: Counter[str] = Counter()

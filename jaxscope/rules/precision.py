@@ -43,6 +43,8 @@ COMPARISONS = frozenset({"allclose", "isclose"})
 
 @rule("JX302", "upcast", NOTE)
 def upcast(run: Run) -> Iterator[Finding]:
+    """Yield findings about conversions from half precision that the user's line does not request, or one for
+    each function if they spread to its matrix products."""
     seen = set[Hashable]()  # the same line in train_step and in eval_step is reported once
     for p, f, texts in users(run):
         accidental = [u for u in _upcasts(texts) if not _is_requested_here(run, u)]
@@ -80,8 +82,8 @@ def _is_requested_here(run: Run, u: Upcast) -> bool:
 
 def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
     """Return (title, conversion) about matrix products of ``f`` that run in a wider dtype because an operand
-    is converted on their line. The conversion is the one of ``upcasts`` that probably makes them wider; on
-    another line, if possible. Return None if the products are on fewer than SPREADS lines."""
+    is converted on their line. The conversion is the largest of ``upcasts``, if possible on another line,
+    where the wide values probably begin. Return None if the products are on fewer than SPREADS lines."""
     converted = {u.source: u for u in upcasts if u.source is not None}
     wide = {short_dtype(u.after) for u in upcasts}
     products = [
@@ -147,6 +149,8 @@ def _spread_finding(run: Run, p: Program, f: Function, text: Message, begins: Up
 
 @rule("JX303", "float64", WARNING)
 def float64(run: Run) -> Iterator[Finding]:
+    """Yield findings about lines that make programs compute in float64. Where float64 is fast, programs for
+    which the user seems to want it are left out."""
     programs = list(users(run))
     slower = run.platform != "cpu" and not all(d.kind and FULL_DOUBLES.search(d.kind) for d in run.devices)
     mixed = any({*_floats(p)} - {"float64"} for p, _, _ in programs)
@@ -333,6 +337,8 @@ def _function_around(file_syntax: Syntax, call: ast.Call) -> str:
 
 @rule("JX306", "numbers-merged", WARNING)
 def numbers_merged(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each conversion of a host array to a smaller dtype that merged or changed many of
+    its numbers."""
     for event in run.main.rounded if run.main is not None else ():
         if event.share < MERGED or event.site is None:
             continue

@@ -32,6 +32,8 @@ LINES = 4  # line numbers in one title
 
 
 def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
+    """Return one piece of evidence, in a list: ``text`` at the line ``source``, with the latest compilation
+    of ``p``."""
     c: Compilation = p.compilations[-1]
     return [Evidence(text, compilation=c.id, program=p.id, source=source)]
 
@@ -63,6 +65,7 @@ def running_share(run: Run, f: Function, share: float) -> float | None:
 
 @rule("JX203", "no-result", WARNING)
 def no_result(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each function all of whose programs compute something, but return nothing."""
     for f in run.functions.values():
         called = [c for c in f.compilations if c.entry == "call" and c.traced is not None] if f.user else []
         in_vain = [c for c in called if _in_vain(c)]
@@ -91,6 +94,7 @@ def _in_vain(c: Compilation) -> bool:
 
 @rule("JX301", "host-callback", NOTE)
 def host_callback(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each function with callbacks in a program, except in branches of a conditional."""
     for p, f, texts in users(run):
         # The callbacks of one function of the program have one remedy, and are one finding.
         places: dict[Hashable, list[Callback]] = {}

@@ -30,6 +30,8 @@ _EVALUATION = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|val
 
 @rule("JX134", "constant-random-key", WARNING)
 def constant_random_key(run: Run) -> Iterator[Finding]:
+    """Yield findings about functions that draw the same random numbers in each call: from a captured key or a
+    fixed seed, or with NumPy while they are traced."""
     changed = {(s.function.id, s.changed.name) for s in run.stale}  # keys that JX131 reports
     for f in run.functions.values():
         traced = [c for c in f.compilations if c.traced is not None] if f.user else []
@@ -215,9 +217,9 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
 
 
 def _defining(run: Run, files: Collection[str], module: str, name: str) -> str | None:
-    """Return the text of the one of ``files``, files of the user that ran, that defines the function ``name``
-    of ``module`` (``models.layers``). If ``module`` is a package, it is the only file in it with this
-    function. None if there is none, or several."""
+    """Return the text of the file that defines the function ``name`` of ``module`` (``models.layers``), one
+    of ``files``. If ``module`` is a package, it is the only file in the package with this function. None if
+    there is none, or several."""
     path = "/" + module.replace(".", "/")
     text, names = sources.of(run), {file: f"/{file}".replace("\\", "/") for file in files}
     found = [file for file, full in names.items() if full.endswith(f"{path}.py")]

@@ -70,6 +70,7 @@ def _all(job: Job) -> Iterator[Finding]:
 
 
 def _left_orderly(rank: Rank) -> bool:
+    """Return whether ``rank`` ended without an error, as far as this is known."""
     return rank.died is None and (rank.left or rank.code in (0, None))
 
 

@@ -19,6 +19,8 @@ FEWEST = 10  # recompiles that are worth a finding
 
 @rule("JX132", "recompile-rate", WARNING)
 def recompile_rate(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each function that recompiles often, unless most recompiles have one cause, for
+    which another rule has advice."""
     for f in run.functions.values():
         repeats = causes.recompiles(f, run) if f.user else []
         rate = _by_calls(f, repeats) or _by_number(f, repeats)
@@ -52,6 +54,8 @@ def _has_own_finding(run: Run, repeats: list[Compilation]) -> bool:
 
 
 def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
+    """Return a clause with the recompiles of ``f`` among its latest calls, at most WINDOW. Return None if
+    they are too few, or if calls are not counted."""
     calls = max(f.counted_calls.values(), default=0)
     window = min(WINDOW, calls)
     recent = [c for c in repeats if c.calls_then is not None and c.calls_then > calls - window]

@@ -98,7 +98,7 @@ class Group(msgspec.Struct, frozen=True):
     @property
     def calls(self) -> list[Compilation]:
         """The calls of the group, without compilations that a transform (``jax.grad``) added to a call. If
-        the group has only these, they are the calls."""
+        the group has only such compilations, all of them."""
         return [c for c in self.compilations if not c.goes_on] or self.compilations
 
     @property
@@ -147,8 +147,8 @@ def container(cause: Cause) -> str | None:
 
 def is_deep_weak_type(cause: Cause) -> bool:
     """Return whether a recompile happened because the weak type changed of several leaves, or of one leaf
-    whose path has more than DEEP names and keys, such as one in a library's state. The advice is then to
-    convert leaves of the argument together. False if the path is unknown."""
+    deep in a library's state (a path with more than DEEP names and keys). The advice is then to convert
+    leaves of the argument together. False if the path is unknown."""
     if cause.kind != "weak_type" or cause.path is None:
         return False
     return cause.count > 1 or len(tokens(cause.path)) > DEEP
@@ -211,8 +211,8 @@ def _with_copies(
     members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]],
 ) -> dict[tuple[object, ...], list[tuple[Compilation, Cause]]]:
     """Return ``members``, the recompiles of one function by cause. Those for weakly typed copies of
-    parameters in an optimizer's state are added before those for the parameters, so that a finding names the
-    latter."""
+    parameters in an optimizer's state are put before those for the parameters in one group, so that a finding
+    names the parameters."""
     found = dict(members)
     weak = [key for key in found if key[0] == "weak_type"]
     for key, other in itertools.permutations(weak, 2):
@@ -240,7 +240,7 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
 
 def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compilation, Cause]]:
     """Return (call, cause) for those of ``calls`` whose function object was created for this call alone, and
-    that also have a new shape, dtype or static value of an input. The cause is that of the new input."""
+    that also have a new shape, dtype or static value of an input. The cause is the change of that input."""
     found = [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
     return [(c, why) for c, why in found if why.kind in ADJUSTABLE]
 
@@ -306,6 +306,7 @@ def _where_steps_are_one(run: Run, misses: Sequence[Miss]) -> Hashable:
 
 
 def _misses(group: Group) -> list[Miss]:
+    """Return the calls in ``group``, each with its step and cause."""
     return [Miss(c, c.step, cause) for c, cause in zip(group.compilations, group.causes, strict=True)]
 
 
@@ -350,7 +351,8 @@ def finding(
 
 
 def _of_several_programs(group: Group) -> bool:
-    """Return whether the function of ``group`` is created again and has several programs."""
+    """Return whether the calls in ``group`` recompiled because a function or object was created again, and
+    the function has several programs."""
     programs = {c.program for c in group.function.compilations if c.program is not None}
     return group.cause.kind in causes.CREATED_AGAIN and len(programs) > 1
 

@@ -33,6 +33,8 @@ LEAST = 1_000_000  # operations in one call that are repeated; fewer take no lon
 
 @rule("JX208", "work-repeated-in-loop", WARNING)
 def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
+    """Yield at most one finding for each function that a loop calls: about work that is the same in each
+    iteration."""
     flops = {p.id: (texts.hlo.matrix_flops_at_least or 0) if texts.hlo else 0 for p, _, texts in users(run)}
     for p, f, texts in users(run):
         large = flops[p.id] >= PRODUCTS and 2 * flops[p.id] >= max(flops.values())
@@ -90,7 +92,7 @@ def _of_constants(
 ) -> Finding | None:
     """Return a finding if a loop calls ``f``, and each call decomposes a matrix that depends on no argument.
     XLA computes other operations of constants when it compiles. ``total`` is the number of operations in
-    ``work``. Return None if this is not so, or not known."""
+    ``work``. Return None otherwise, or if unknown."""
     c = p.compilations[-1]
     constant = next((w for w in work if not w.arguments), None)
     if constant is None or c.site is None or c.missed is None or f.seen.wrappers:
@@ -122,7 +124,7 @@ def _of_constants(
 
 def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | None:
     """Return a finding if an inner loop calls ``f`` for rows of arrays, and an outer loop (such as one over
-    epochs) repeats these calls for the same rows. Return None if this is not so, or not known.
+    epochs) repeats these calls for the same rows. Return None otherwise, or if unknown.
 
     Args:
       large: whether ``p`` computes much. If not, the line of the call must take at least the share LONG of
@@ -182,9 +184,9 @@ def _repeated(
     run: Run, p: Program, f: Function, work: tuple[ArgumentWork, ...]
 ) -> tuple[Frame, list[ArgumentWork]] | None:
     """Return (loop, parts): the loop that calls ``f``, and the parts of ``work`` that depend only on
-    arguments that the loop does not change. Return None if no loop is known, if ``f`` is under a wrapper, if
-    there are no such parts, or if the number of operations of the others is unknown. Also return None if
-    there are no others and the loop seems to measure or draw something, or does not use the results."""
+    arguments that the loop does not change. Return None if no loop is known, if ``f`` is under a wrapper, or
+    if there are no such parts. Return None also if another part has an unknown number of operations, or if
+    there is no other part and the loop seems to measure or draw something, or does not use the results."""
     c = p.compilations[-1]
     if c.site is None or c.missed is None or f.seen.wrappers:
         return None

@@ -28,6 +28,8 @@ SHARE = 0.1  # share of the flops of the largest program: a smaller program may 
 
 @rule("JX512", "replicated-computation", WARNING)
 def replicated_computation(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each large program that all its devices run in full, because all arguments are
+    replicated."""
     programs = [(p, f, texts, _products(texts)) for p, f, texts in users(run) if p.target_lowered is None]
     most = max((n for *_, n in programs), default=0)
     for p, f, texts, n in programs:
@@ -160,8 +162,8 @@ def _shard(arguments: Sequence[Intent], function: str, devices: int) -> Fix:
 
 def _batch(arguments: Sequence[Intent]) -> tuple[str, int] | None:
     """Return (name, length of the first axis) of the argument that is probably the batch: ``("batch", 64)``.
-    All arrays in that argument have a first axis of the same length. Of several such arguments, return the
-    one with the longest first axis; None if there is none."""
+    All arrays in that argument have a first axis of the same length. Of several such arguments, return that
+    with the longest first axis; None if there is none."""
     axes: dict[str, set[int]] = {}
     for i in arguments:
         axes.setdefault(root(i.path), set()).add(i.shape[0] if i.shape else 0)

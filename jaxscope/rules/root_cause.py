@@ -84,12 +84,11 @@ class Change(msgspec.Struct, frozen=True):
 
 def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
     """Merge those of ``groups`` that the same change of size explains, such as an odd batch. Each group has
-    the recompiles of one function for one cause. Return a ``Change`` for each merged group, and for each
-    group that is not merged; the one with the most seconds is first.
+    the recompiles of one function for one cause. Return a ``Change`` for each merged group and for each other
+    group, the most seconds first.
 
-    A group is merged with others if each of its recompiles has a change of size (64 became 29) that one of
-    theirs has, too, in the same process and at most one step apart.
-    """
+    A group is merged with others if each of its recompiles has a change of size (64 became 29) that a
+    recompile of the others has, too, in the same process and at most one step apart."""
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
     functions = {m.compilation.function.id: m.compilation.function for g in groups for m in g}
@@ -134,6 +133,7 @@ def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple
 
 
 def _near(places: set[tuple[Hashable, int | None]], met: set[tuple[Hashable, int | None]]) -> bool:
+    """Return whether a change in ``places`` is also in ``met``, at most one step apart."""
     return any(
         (what, at) in met
         for what, step in places
@@ -305,9 +305,9 @@ def with_inner_loop(run: Run, fix: Fix, inner: Frame | None) -> Fix:
 
 
 def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
-    """Return ``fix``, the advice of the finding ``compiled`` to jit operations, extended by the advice that
-    the finding ``running`` gives about an inner loop, unless the iterations of this inner loop are to be
-    jitted; ``running`` is about the time of the loop that runs these operations."""
+    """Return the advice for two merged findings: ``compiled``, with the advice ``fix`` to jit operations, and
+    ``running``, about the time of the loop that runs them. It is the advice of ``running`` if that is to jit
+    a function and ``fix`` is not to jit the step; else ``fix``, extended by an inner loop."""
     other = fix_of(running)
     if other is not None and "function" in other.arguments and slug_of(compiled) != "fix-jit-step":
         return other  # nearly all operations of the loop are in this function, not only those of one line
@@ -323,7 +323,7 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
     """Return ``_with_time_of_line(findings)``, but merge a finding about the compilations of operations
     outside jit (JX133) with a finding about the time of a loop that runs these operations (JX605), if jit
     solves both, or if the loop takes at least MORE times as long as the compilations. Findings about the
-    creation of parameters are not merged."""
+    creation of parameters are not merged. At the end, apply ``_with_operations``."""
     kept = _with_time_of_line(findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
@@ -699,8 +699,8 @@ def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Findin
 
 def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding that advises to jit a function (JX133) into the finding that
-    advises to jit a function that calls it (JX133 or JX605), if all compilations in the evidence of the first
-    were for calls by the second function."""
+    advises to jit its caller (JX133 or JX605), if this caller led to all compilations in the evidence of the
+    merged finding."""
     for inner in [f for f in findings if f.code == "JX133"]:
         compiled = [c for e in inner.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
         callers = [{at.function.replace(".<locals>", "") for at in c.lines} for c in compiled]
@@ -731,8 +731,8 @@ def _to_jit(f: Finding) -> str | None:
 
 
 def _calls(outer: str | None, inner: str | None, callers: Sequence[set[str]]) -> bool:
-    """Return whether the function ``outer`` is another one than ``inner``, and in all of ``callers``: for
-    each compilation of ``inner``, the functions whose calls led to it."""
+    """Return whether the function ``outer`` is in all of ``callers``, and is not ``inner``. ``callers`` has,
+    for each compilation of ``inner``, the functions whose calls led to it."""
     if outer is None or inner is None or outer == inner:
         return False
     return bool(callers) and all(outer in each for each in callers)
@@ -807,5 +807,6 @@ def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:
 
 
 def _aval(refused: Finding) -> object:
+    """Return the type of the result in the title of ``refused`` (JX503); None if unknown."""
     value = refused.title.fields.get("value") if isinstance(refused.title, Message) else None
     return value.fields.get("aval") if isinstance(value, Message) else None

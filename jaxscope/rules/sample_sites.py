@@ -79,8 +79,8 @@ def _repeated(run: Run, c: Compilation) -> Sequence[Repeated]:
 
 
 def _unknown_times(run: Run, c: Compilation, line: Frame) -> int:
-    """Return how often the program that ``c`` compiled repeats a block of operations of which no line of the
-    user is known but perhaps ``line``, which calls the library; 0: never, or the program has no text."""
+    """Return how often the program that ``c`` compiled repeats a block of operations for which no line of the
+    user is known, or only ``line``, which calls the library. 0: never, or the program has no text."""
     read = _reading(run, c)
     if read is None:
         return 0
@@ -100,7 +100,8 @@ def of_line(run: Run, at: Frame) -> Sites | None:
 
 
 def advice(sites: Sites) -> Fix:
-    """Return the advice to make all sites of the loop ``sites`` at once."""
+    """Return the advice to make all sites of the loop ``sites`` at once, or in a scan if an iteration uses a
+    variable of the iteration before."""
     if sites.carried is not None:
         return Fix(message("fix-scan-of-sites", name=sites.carried), "scan")
     return Fix(message("fix-plate", over=sites.over), "plate")

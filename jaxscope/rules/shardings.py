@@ -65,6 +65,8 @@ def disagreeing(run: Run, kind: str) -> Iterator[tuple[Function, Compilation, li
 
 @rule("JX503", "not-as-asked", WARNING)
 def not_as_asked(run: Run) -> Iterator[Finding]:
+    """Yield findings about arguments and results whose compiled sharding is not the requested one, and about
+    JAX's error for a wrong sharding."""
     yield from _died_of_mismatch(run)
     for f, c, every in disagreeing(run, NOT_AS_ASKED):
         # An argument that the program pads is reported by JX504 instead.
@@ -147,6 +149,7 @@ def _before_the_call(
 
 
 def _died_of_mismatch(run: Run) -> Iterator[Finding]:
+    """Yield a finding if the program ended because an array had another sharding than required."""
     found = refused(run, placement_errors.Mismatch)
     if found is None:
         return
@@ -163,7 +166,7 @@ def _died_of_mismatch(run: Run) -> Iterator[Finding]:
 
 
 def _required(sharding: str | int) -> Words:
-    """Return a sharding of an error (``placement_errors.Mismatch``) for a message."""
+    """Return ``sharding``, part of an error of JAX, as text for a message. An int is the id of a device."""
     if isinstance(sharding, str):
         return sharding
     return message("on-named-device", device=message("one-device", number=str(sharding)))
@@ -285,6 +288,7 @@ def uneven_split(run: Run) -> Iterator[Finding]:
 
 
 def _died_of_it(run: Run) -> Iterator[Finding]:
+    """Yield a finding if the program ended because a dimension was not divisible."""
     found = refused(run, placement_errors.Indivisible)
     if found is None:
         return
@@ -303,6 +307,8 @@ def _died_of_it(run: Run) -> Iterator[Finding]:
 
 @rule("JX508", "moved-argument", WARNING)
 def moved_argument(run: Run) -> Iterator[Finding]:
+    """Yield findings about large arguments that each call moves, and about JAX's error for arrays on
+    different devices."""
     yield from _died_apart(run)
     for f, (c, every) in moved(run):
         # Another finding advises to place an argument that made the function recompile.
@@ -356,6 +362,7 @@ def moved(run: Run) -> Iterator[tuple[Function, tuple[Compilation, list[Differin
 
 
 def _died_apart(run: Run) -> Iterator[Finding]:
+    """Yield a finding if the program ended because arrays were on different devices."""
     found = refused(run, placement_errors.Apart)
     if found is None:
         return

@@ -102,7 +102,7 @@ def _fix(stale: StaleCapture) -> Message:
 def _from_source(run: Run) -> Iterator[Finding]:
     """Yield findings about variables that a function reads from outside, while a loop around the calls of the
     function changes them, according to the source. Functions that were passed to ``jaxscope.watch``, or were
-    traced often, are left out."""
+    traced often or for several sizes, are left out."""
     for f in run.functions.values():
         traced = [c for c in f.compilations if c.traced is not None and c.entry == "call"] if f.user else []
         seen = f.seen

@@ -26,6 +26,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def _static(group: Group) -> Static | None:
+    """Return the static argument that made the latest call in ``group`` recompile; None if unknown."""
     key = group.calls[-1].key
     return next((s for s in key.static if s.path == group.cause.path), None) if key is not None else None
 
@@ -77,9 +78,9 @@ def _only_names_change(group: Group) -> bool:
 
 
 def _modes(group: Group) -> bool:
-    """Return whether the static argument that made ``group`` recompile has so few values that they look like
-    modes (``train``, ``eval``), each of which needs its own program: at most FEW (2), or at most MODES (4) of
-    which no two differ only in a number (``fold1``, ``fold2``)."""
+    """Return whether the static argument that made the calls in ``group`` recompile has so few values that
+    they look like modes (``train``, ``eval``), each of which needs its own program: at most FEW (2), or at
+    most MODES (4) of which no two differ only in a number (``fold1``, ``fold2``)."""
     texts = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     if _values(group) <= FEW:
         return True
@@ -87,8 +88,8 @@ def _modes(group: Group) -> bool:
 
 
 def _values(group: Group) -> int:
-    """Return the number of different values of the static argument that made ``group`` recompile. Values with
-    equal texts count as one. A missing value counts as one, too."""
+    """Return the number of different values of the static argument that made the calls in ``group``
+    recompile. Values with equal texts count as one. A missing value counts as one, too."""
     values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))
     return len(values) + missing
@@ -119,6 +120,8 @@ def _ordinary(group: Group, path: str) -> Message:
 
 @recompile_rule("JX107", "changing-static-value", WARNING, "static_value", severity_of=_many_static)
 def changing_static_value(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled for another value of a static argument; None if each value
+    seems to need its own program."""
     path, kind = group.cause.path or UNNAMED, _kind_of(group)
     if kind == FLAG or (kind == WORD and _modes(group)) or (kind == OBJECT and _values(group) <= FEW):
         return None  # the argument selects a mode: each value needs its own program
@@ -141,8 +144,8 @@ def changing_static_value(group: Group) -> Fix | None:
 
 
 def _loop_counted(group: Group) -> Frame | None:
-    """Return the line of a Python loop whose number of iterations is the static argument that made ``group``
-    recompile; None if none is found in the file of the function."""
+    """Return the line of a Python loop whose number of iterations is the static argument that made the calls
+    in ``group`` recompile; None if none is found in the file of the function."""
     seen, path = group.function.seen, group.cause.path
     if seen.file is None or path is None or not path.isidentifier():
         return None
@@ -152,6 +155,8 @@ def _loop_counted(group: Group) -> Frame | None:
 
 @recompile_rule("JX108", "static-identity", WARNING, "static_identity")
 def static_identity(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled because a static argument was another object, although it
+    may be equal. Return None if each calling line has its own object."""
     cause = group.cause
     path = cause.path or UNNAMED
     why = cause.detail.why if isinstance(cause.detail, StaticDetail) else None
@@ -224,6 +229,8 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
 
 @recompile_rule("JX109", "changing-tree-static", WARNING, "tree_static")
 def changing_tree_static(group: Group) -> Fix | None:
+    """Return the advice for calls that recompiled because a value in a pytree that is no array changed; None
+    if each value seems to need its own program."""
     path, kind = group.cause.path or UNNAMED, _kind(_static(group))
     if kind == FLAG:
         return None  # on for training and off for evaluation: each needs its own program

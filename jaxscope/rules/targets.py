@@ -25,6 +25,7 @@ MOST = 8  # buffers in the evidence, and as many arguments and results
 
 @rule(CODE, "too-large-for-target", ERROR, target="v5e:1x1")
 def too_large(run: Run) -> Iterator[Finding]:
+    """Yield a finding for each function and target: the function's program that exceeds the memory most."""
     worst: dict[tuple[str, str], list[tuple[float, Program, Fit]]] = {}
     for p in run.retargeted.values():
         fit = target_programs.fit(run, p)

@@ -99,6 +99,8 @@ def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[lis
 
 
 def _is_whole(at: tuple[Hashable, ...], members: list[Finding]) -> bool:
+    """Return whether the advice for a finding in ``members`` is to move the whole loop, which is part of the
+    key ``at`` of ``_by_advice``, into a jitted function."""
     return at[1] is not None and any(slug_of(f) == "fix-read-for-several" for f in members)
 
 
@@ -184,8 +186,8 @@ def printing_lines(run: Run) -> set[tuple[str, int]]:
 
 def _repeats(run: Run, t: Transfer) -> tuple[Message, str | None] | None:
     """Return how often the line of ``t`` waits for a value from the device, and the name of the user's jitted
-    function that is called in the same loop (None: steps are counted, or the time shows that the line waits
-    often). Return None if ``t`` does not wait in each step or in a loop."""
+    function in the same loop (None: steps are counted, or the waits take long). Return None if ``t`` does not
+    wait in each step or in a loop."""
     if t.direction != TO_HOST or t.kind in NOT_ASKED or not t.count or t.share is None:
         return None
     often, function = _in_each_step(run, t), None
@@ -200,10 +202,13 @@ def _repeats(run: Run, t: Transfer) -> tuple[Message, str | None] | None:
 
 
 def _mostly_waits(t: Transfer) -> bool:
+    """Return whether at least half of the transfers ``t`` took longer than 0.1 ms."""
     return 2 * (t.waits or 0) >= (t.count or 0)
 
 
 def _in_a_phase(t: Transfer) -> bool:
+    """Return whether ``t`` has many transfers that took more than a fifth of the time since the previous
+    transfer."""
     return t.close >= FEWEST and (t.steps is None or t.close >= FEWEST_A_STEP * t.steps)
 
 
@@ -235,9 +240,9 @@ def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
 
 def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
     """Yield evidence with an upper bound on the time that the device is idle in each step, because the host
-    waits on the line of ``t`` for a value before it calls the next program. Yield nothing if the bound is
-    unknown, or if the device still had work at the end of some waits. ``outside``: the seconds in which the
-    program does not wait."""
+    waits on the line of ``t`` before it calls the next program. Yield nothing if the bound is unknown, or if
+    the device still had work at the end of some waits. ``outside``: the seconds in which the program does not
+    wait."""
     if outside is not None and t.steps and t.steps > 1 and t.checks and not t.ahead:
         words = message(
             "device-waits", share=Percent(outside / t.span), seconds=Seconds(outside / (t.steps - 1))
@@ -307,7 +312,7 @@ def _saved(t: Transfer, avoidable: float) -> Message | None:
 
 def _runs_loop(c: Compilation, t: Transfer, file: str, loop: tuple[int, int]) -> bool:
     """Return whether a line of ``loop``, (first line, last line) in ``file``, made the call ``c``. False if
-    other lines led to the loop than to the transfer ``t``, which the loop makes, too."""
+    the function of the loop was called from another line for ``c`` than for the transfer ``t``."""
     own = [at for at in (t.source, t.caller, *t.above) if at is not None]
 
     def outside(lines: Sequence[Frame]) -> Frame | None:
@@ -322,9 +327,9 @@ def _runs_loop(c: Compilation, t: Transfer, file: str, loop: tuple[int, int]) ->
 
 
 def _loop_of_calls(run: Run, t: Transfer) -> str | None:
-    """Return the name of the user's jitted function that is called in the same loop as the line of ``t``,
-    which copies between host and device, or as the line that calls the function of this line. If there are
-    several, return the one with the most seconds of compilation; None if there is none."""
+    """Return the name of the user's jitted function that is called in the loop around the line of ``t``, or
+    around the line that calls the function of this line. Of several, return that with the most seconds of
+    compilation; None if there is none."""
     for at in (t.source, model.called_at(run, t)):
         loop = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
         if at is None or loop is None:
@@ -393,6 +398,7 @@ def _helper(run: Run, t: Transfer) -> Message | None:
 
 
 def _expression(run: Run, t: Transfer) -> str:
+    """Return the expression that caused ``t``, as source if known."""
     if t.kind == "bool" and t.text is not None and t.source is not None:
         whole = whole_condition(sources.of(run)(t.source.file), t.source.line, t.text)
         return whole or t.text
@@ -442,6 +448,7 @@ def _bytes(n: int | None) -> Field:
 
 @rule("JX602", "large-transfer", WARNING)
 def large(run: Run) -> Iterator[Finding]:
+    """Yield findings about lines that copy large arrays between host and device often."""
     uncounted = set[tuple[str, str, int]]()
     for t in model.transfers(run):
         if t.direction not in (TO_HOST, TO_DEVICE) or t.source is None or t.kind == "constant":
@@ -584,6 +591,7 @@ def _large_in_a_loop(run: Run, t: Transfer, bytes_each: float) -> Finding:
 
 @rule("JX511", "array-elsewhere", WARNING)
 def elsewhere(run: Run) -> Iterator[Finding]:
+    """Yield findings about lines that pass an argument which is on another device than the program."""
     reported, lines = set(), set()  # functions and lines that JX508 reports
     for function, (call, _) in moved(run):
         reported.add(function.id)

@@ -50,6 +50,7 @@ SHOWN = 5  # repeated blocks in the evidence of one finding
 
 @rule("JX202", "unrolled-loop", WARNING)
 def unrolled_loop(run: Run) -> Iterator[Finding]:
+    """Yield findings about Python loops that are unrolled in a program, and about many equal random draws."""
     yield from _repeated_draws(run)
     of_sites = list(sample_sites.in_loops(run, TURNS))
     yield from of_sites
@@ -186,7 +187,8 @@ def _repeated_draws(run: Run) -> Iterator[Finding]:
 
 def _others(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
     """Yield (program, function, analyzed texts) for the programs of the user's functions that ``costliest``
-    leaves out although they are no recompiles: that of a call, and that of its gradient outside jit."""
+    leaves out although they are no recompiles: for example the program of a call, and that of its gradient
+    outside jit."""
     known = {id(p) for p, *_ in costliest(run)}
     left: dict[str, list[Program]] = {}
     for p in run.programs.values():

@@ -30,6 +30,8 @@ MUCH = 0.2  # share of the operations of a program: less unread work is not repo
 
 @rule("JX514", "unused-results", WARNING)
 def unused_results(run: Run) -> Iterator[Finding]:
+    """Yield findings about arrays that a function keeps although little of them is read, and about work for
+    such arrays."""
     for p, f, texts in users(run):
         lowered = texts.stablehlo
         if lowered is None:
@@ -74,6 +76,7 @@ def _dense(run: Run, lowered: Reading) -> dict[Frame, int]:
 
 
 def _saves_dense(source: str | None, line: int) -> bool:
+    """Return whether ``line`` is in a call of ``diffeqsolve`` with ``SaveAt(dense=...)``."""
     found = syntax(source)
     solves = [
         c
