@@ -26,7 +26,7 @@ from jaxscope.analysis.rewrap_site import (
 from jaxscope.schema.libraries import JAX_ROOTS, TRACED_WHOLE
 
 _GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
-_OF_ARRAYS = frozenset(
+OF_ARRAYS = frozenset(
     {
         "T",
         "at",
@@ -260,7 +260,7 @@ def takes_objects(source: str | None, name: str) -> bool:
         isinstance(n, ast.Attribute)
         and isinstance(n.value, ast.Name)
         and n.value.id in parameters
-        and n.attr not in _OF_ARRAYS
+        and n.attr not in OF_ARRAYS
         for n in (ast.walk(defined) if defined is not None else ())
     )
 

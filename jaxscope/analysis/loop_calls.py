@@ -12,7 +12,7 @@ import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from jaxscope.analysis import line_names
 from jaxscope.analysis.rewrap_site import (
@@ -643,6 +643,53 @@ def array_iterated(source: str | None, line: int) -> str | None:
     reads = sum(isinstance(n, ast.Name) and n.id == element for n in body)
     taken = [found for n in body if (found := _element_taken(n, element)) is not None]
     return taken[0] if len(taken) == reads and len(set(taken)) == 1 else None
+
+
+def goes_through_layers(source: str | None, line: int) -> bool:
+    """Return whether the innermost ``for`` loop around ``line`` goes through a variable whose elements are
+    containers or objects, such as the layers of a model: the loop unpacks them (``for w, b in layers``),
+    calls them, or reads items by name (``layer["w"]``) or attributes of them."""
+    around = loop_around(source, line)
+    loop = loop_from(source, around[0]) if around is not None else None
+    over = loop.iter if isinstance(loop, ast.For) else None
+    if isinstance(over, ast.Call) and last_name(over.func) == "enumerate" and over.args:
+        over = over.args[0]
+    if isinstance(over, ast.Subscript) and isinstance(over.slice, ast.Slice):  # layers[:-1]
+        over = over.value
+    if not isinstance(loop, ast.For) or not isinstance(over, (ast.Name, ast.Attribute)):
+        return False
+    body = [n for statement in loop.body for n in ast.walk(statement)]
+    called = {last_name(n.func) for n in body if isinstance(n, ast.Call)}
+    if called & _IN_TRAINING:
+        return False  # the elements are batches
+    if isinstance(loop.target, ast.Tuple):
+        return True
+    owners = [n.func if isinstance(n, ast.Call) else n.value for n in body if _is_of_object(n)]
+    element = loop.target.id if isinstance(loop.target, ast.Name) else None
+    return any(isinstance(n, ast.Name) and n.id == element for n in owners)
+
+
+# Functions that loops over batches call
+_IN_TRAINING = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad", "update"})
+
+
+def _is_of_object(node: ast.AST) -> TypeGuard[ast.Call | ast.Attribute | ast.Subscript]:
+    """Return whether ``node`` is a call, an attribute that arrays lack, or an item with a text as key."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+    if isinstance(node, ast.Attribute):
+        return node.attr not in line_names.OF_ARRAYS
+    return isinstance(node, ast.Call)
+
+
+def takes_elements(loop: ast.For | ast.While | None) -> bool:
+    """Return whether ``loop`` is a ``for`` that indexes arrays with its variable (``points[i]``), and whose
+    iterations need no results of each other."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name) or carries(loop):
+        return False
+    index = loop.target.id
+    inside = [n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.Subscript)]
+    return any(isinstance(m, ast.Name) and m.id == index for n in inside for m in ast.walk(n.slice))
 
 
 def loop_counted(source: str | None, function: str, parameter: str, depth: int = 3) -> int | None:

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from jaxscope.analysis import jit_decorators, line_names
+from jaxscope.analysis.loop_calls import goes_through_layers
 from jaxscope.analysis.rewrap_site import (
     callback_around,
     depends_on_a_condition,
@@ -626,16 +627,25 @@ def _iteration(run: Run, p: Payer) -> Iteration | None:
 def _in_loop(run: Run, p: Payer) -> tuple[Frame, str | None] | None:
     """Return (line, function) for the loop that repeats the line of ``p``: the line in the loop's body that
     leads to the line of ``p``, and the function called there; None: both lines are the same. Return None if
-    the file has no such loop."""
+    the file has no such loop. A loop over the layers of a model does not count if jit can probably trace the
+    function with this loop as a whole."""
     missed = p.compilations[0].missed
     text, below = sources.of(run), None
     for f in [p.line, *missed.stack[missed.into_library or 0 :]] if missed is not None else ():
         if f.file != p.line.file:  # a loop in another file may run each line only once, with other settings
             return None
-        if loop_around(text(f.file), f.line) is not None:
+        if loop_around(text(f.file), f.line) is not None and not _over_layers(run, f):
             return f, below
         below = f.function
     return None
+
+
+def _over_layers(run: Run, at: Frame) -> bool:
+    """Return whether the innermost loop around the line ``at`` goes through the layers of a model, in a
+    function that jit can probably trace as a whole."""
+    text = sources.of(run)(at.file)
+    whole = line_names.computes_only(text, at.function) and not line_names.takes_objects(text, at.function)
+    return whole and goes_through_layers(text, at.line)
 
 
 def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]) -> Finding:

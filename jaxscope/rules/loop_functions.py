@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from jaxscope.analysis import jit_decorators, line_names, loop_calls
 from jaxscope.analysis.jit_decorators import names_of
-from jaxscope.analysis.loop_calls import root
+from jaxscope.analysis.loop_calls import loop_from, root, takes_elements
 from jaxscope.analysis.rewrap_site import hands_over, last_name, syntax
 from jaxscope.model import line_times, sources
 from jaxscope.model.line_times import Loop
 from jaxscope.model.run import Run
 from jaxscope.rules import jit_obstacles, outside_jit, root_cause
-from jaxscope.schema.findings import Fix
+from jaxscope.schema.findings import Fix, extended
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Names, message
@@ -39,6 +39,9 @@ def advice(run: Run, loop: Loop) -> Fix | None:
     fix, inner = (around, loop.line) if around is not None else (_of_called(run, loop), None)
     if fix is None:
         return None
+    if around is None and takes_elements(loop_from(sources.of(run)(loop.line.file), loop.line.line)):
+        name = fix.arguments.get("function")
+        return (extended(fix, "fix-or-vmap", function=name, loop=loop.line) or fix) if name else fix
     return root_cause.with_inner_loop(run, fix, inner or line_times.inner_loop(run, loop, INNER))
 
 

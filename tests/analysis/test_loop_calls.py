@@ -424,3 +424,70 @@ def test_the_object_of_a_method_is_an_argument_however_it_is_called():
     assert values == {"s": "t", "p": "p", "x": "x"}
     static = loop_calls.argument(ast.parse("T.step(s, p, x)").body[0].value, "(s, p, x)", "p", of_class=True)
     assert ast.unparse(static) == "p"
+
+
+LOOPS = """
+import jax
+
+def f(xs, layers, points, n):
+    for x in xs:
+        h = cell(x, h)
+    for t in range(len(xs)):
+        h = cell(xs[t], h)
+    for t in range(n):
+        h = cell(xs[:, t], h)
+    for t in range(n):
+        h = cell(xs[t], t)
+    for layer in layers:
+        h = layer(h)
+    for w, b in layers[:-1]:
+        h = h @ w + b
+    for i in range(n):
+        found.append(project(points[i]))
+    for x, y in batches:
+        params = sgd(params, jax.grad(loss)(params, x, y))
+
+def rollout(state, steps):
+    for _ in range(steps):
+        state = step(state)
+    return state
+
+def loss(params, count):
+    return rollout(params, steps=count)
+
+def update(params, n):
+    return jax.grad(loss)(params, n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "array"),
+    [(6, "xs"), (8, "xs"), (10, "jnp.swapaxes(xs, 0, 1)"), (12, None), (14, None), (16, None), (3, None)],
+)
+def test_the_array_that_a_scan_would_take_is_found(line, array):
+    assert loop_calls.array_iterated(LOOPS, line) == array
+    assert loop_calls.array_iterated(None, line) is None
+
+
+@pytest.mark.parametrize(("line", "layers"), [(6, False), (8, False), (14, True), (16, True), (20, False)])
+def test_layers_are_told_from_arrays_and_batches(line, layers):
+    assert loop_calls.goes_through_layers(LOOPS, line) is layers
+
+
+@pytest.mark.parametrize(("line", "elements"), [(5, False), (7, False), (17, True)])
+def test_iterations_that_could_be_mapped_index_arrays_and_pass_nothing_on(line, elements):
+    assert loop_calls.takes_elements(loop_calls.loop_from(LOOPS, line)) is elements
+
+
+@pytest.mark.parametrize(
+    ("function", "parameter", "line"),
+    [
+        ("rollout", "steps", 23),
+        ("loss", "count", 23),
+        ("update", "n", 23),
+        ("update", "params", None),
+        ("g", "n", None),
+    ],
+)
+def test_the_loop_that_a_parameter_counts_is_found_through_calls(function, parameter, line):
+    assert loop_calls.loop_counted(LOOPS, function, parameter) == line

@@ -204,6 +204,10 @@ TEMPLATES = {
         "{fix}. Inside jit, JAX unrolls the Python loop at {loop}, and compiles again if its number of"
         " iterations changes: {instead}"
     ),
+    "fix-or-vmap": (
+        "{fix}. The iterations of the loop at {loop} need no results of each other: jax.vmap of {function},"
+        " over arrays of all arguments, computes them in one call, without the loop"
+    ),
     "fix-loop-by-vmap": (
         "stack the arrays over which it iterates, and use jax.vmap (or jax.lax.scan) instead of the loop"
     ),

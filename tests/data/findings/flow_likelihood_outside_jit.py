@@ -14,7 +14,7 @@ def log_likelihood(layers, x):
         a, b = x[:, :1], x[:, 1:]
         if layer["flip"]:
             a, b = b, a
-        hidden = jnp.tanh(a @ layer["in"] + layer["bias"])  # must: JX133 ~ apply jit to loss, which calls log_likelihood
+        hidden = jnp.tanh(a @ layer["in"] + layer["bias"])  # must: JX133 ~ apply jit to loss as a whole
         scale = jnp.tanh(hidden @ layer["scale"])
         b = (b - hidden @ layer["shift"]) * jnp.exp(-scale)
         total = total - jnp.sum(scale, axis=1)

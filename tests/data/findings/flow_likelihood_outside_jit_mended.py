@@ -1,5 +1,5 @@
 # Mended: the loss is jitted, too
-# applies: fix-jit-step-function, which-calls, python-values-static
+# applies: fix-jit-step-function, python-values-static
 import jax
 import jax.numpy as jnp
 import numpy as np

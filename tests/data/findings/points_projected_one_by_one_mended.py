@@ -1,5 +1,5 @@
-# Mended: the projection is jitted
-# applies: fix-jit-step-function, python-values-static
+# Mended: the projection is mapped over all cameras and points
+# applies: fix-or-vmap, fix-jit-step-function, python-values-static
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,21 +17,21 @@ def rotation(w):
     return jnp.eye(3) + jnp.sin(angle) * cross + (1 - jnp.cos(angle)) * cross @ cross
 
 
-@jax.jit
 def project(camera, point):
     seen = rotation(camera[:3]) @ point + camera[3:]
     return seen[:2] / seen[2]
 
 
+@jax.jit
+def projected(cameras, points):
+    return jax.vmap(jax.vmap(project, (None, 0)), (0, None))(cameras, points)
+
+
 def residuals(cameras, points, observed):
-    found = []
-    for i in range(CAMERAS):
-        for j in range(POINTS):
-            found.append(project(cameras[i], points[j]) - observed[i, j])
-    return jnp.concatenate(found)
+    return (projected(cameras, points) - observed).ravel()
 
 
-observed = jnp.array([[project(cameras[i], points[j]) for j in range(POINTS)] for i in range(CAMERAS)])
+observed = projected(cameras, points)
 moved = points
 for _ in range(6):
     moved = moved + 0.01 * jnp.mean(residuals(cameras, moved, observed))
