@@ -112,8 +112,8 @@ def advice(
         return Jitted(f"{jit}({applied}{options})(...)", statics_unknown=not options and len(passed) > FEW)
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
         return None
-    if any(isinstance(node, ast.Call) for node in ast.walk(call.func)):
-        return None  # a method of what another call returns: jnp.stack(xs).mean(0)
+    if any(isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare)) for node in ast.walk(call.func)):
+        return None  # a method of what another expression returns: jnp.stack(xs).mean(0), (x - y).mean(0)
     if last[:1].isupper():
         if library not in MODULES:
             return None

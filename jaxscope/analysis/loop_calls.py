@@ -689,7 +689,7 @@ def takes_elements(loop: ast.For | ast.While | None) -> bool:
         return False
     index = loop.target.id
     inside = [n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.Subscript)]
-    return any(isinstance(m, ast.Name) and m.id == index for n in inside for m in ast.walk(n.slice))
+    return any(isinstance(n.slice, ast.Name) and n.slice.id == index for n in inside)
 
 
 def loop_counted(source: str | None, function: str, parameter: str, depth: int = 3) -> int | None:

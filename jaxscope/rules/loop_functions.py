@@ -39,9 +39,10 @@ def advice(run: Run, loop: Loop) -> Fix | None:
     fix, inner = (around, loop.line) if around is not None else (_of_called(run, loop), None)
     if fix is None:
         return None
-    if around is None and takes_elements(loop_from(sources.of(run)(loop.line.file), loop.line.line)):
-        name = fix.arguments.get("function")
-        return (extended(fix, "fix-or-vmap", function=name, loop=loop.line) or fix) if name else fix
+    name = fix.arguments.get("function")
+    elements = takes_elements(loop_from(sources.of(run)(loop.line.file), loop.line.line))
+    if around is None and elements and isinstance(name, str) and "." not in name:
+        return extended(fix, "fix-or-vmap", function=name, loop=loop.line) or fix
     return root_cause.with_inner_loop(run, fix, inner or line_times.inner_loop(run, loop, INNER))
 
 

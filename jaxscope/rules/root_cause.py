@@ -698,13 +698,15 @@ def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Findin
 
 
 def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge a finding that advises to jit a function (JX133) into the finding that
-    advises to jit its caller (JX133 or JX605), if this caller led to all compilations in the evidence of the
-    merged finding."""
-    for inner in [f for f in findings if f.code == "JX133"]:
+    """Return ``findings``, but merge a finding whose advice is jit (JX133) into one that advises to jit a
+    function (JX133 or JX605), if calls of this function led to all compilations in the evidence of the merged
+    finding."""
+    advised = [(f, fix) for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None]
+    for inner in [f for f, fix in advised if fix.kind == "jit" and not _creates(fix)]:
         compiled = [c for e in inner.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
         callers = [{at.function.replace(".<locals>", "") for at in c.lines} for c in compiled]
-        outer = next((f for f in findings if _calls(_to_jit(f), _to_jit(inner), callers)), None)
+        others = [f for f in findings if f is not inner and inner in findings]
+        outer = next((f for f in others if callers and all(_to_jit(f) in each for each in callers)), None)
         if outer is not None:
             title, seconds = outer.title, inner.seconds or 0.0
             if isinstance(title, Message) and title.slug == "with-compiling":
@@ -728,14 +730,6 @@ def _to_jit(f: Finding) -> str | None:
     fix = fix_of(f) if f.code in OUTSIDE_JIT else None
     name = fix.arguments.get("function") if fix is not None and fix.kind == "jit" else None
     return name if isinstance(name, str) else None
-
-
-def _calls(outer: str | None, inner: str | None, callers: Sequence[set[str]]) -> bool:
-    """Return whether the function ``outer`` is in all of ``callers``, and is not ``inner``. ``callers`` has,
-    for each compilation of ``inner``, the functions whose calls led to it."""
-    if outer is None or inner is None or outer == inner:
-        return False
-    return bool(callers) and all(outer in each for each in callers)
 
 
 def _with_unrolled_loop(run: Run, findings: list[Finding]) -> list[Finding]:
