@@ -59,6 +59,7 @@ OF_ARRAYS = frozenset(
     }
     | {"items", "keys", "values", "get", "clip", "prod", "all", "any", "cumsum", "sort", "argsort", "trace"}
 )
+_MODULES = ("equinox", "flax.nnx", "flax.linen", "haiku")  # libraries whose classes are modules
 _OUTPUT = frozenset({"print", "open", "input"})
 _CHANGES = frozenset({"append", "extend", "insert", "pop", "setdefault"})
 LONGEST = 40  # characters of a call that is quoted in a message
@@ -186,6 +187,29 @@ def function(source: str | None, name: str) -> Definition | None:
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     named = [n for n in defined if n.name == name.rpartition(".")[2]]
     return named[0] if len(named) == 1 else None
+
+
+def module_library(source: str | None, name: str) -> str | None:
+    """Return the library whose module class the class of the method ``name`` extends: ``equinox`` for
+    ``Block.__call__`` with ``class Block(eqx.Module)``, or ``flax.nnx``, ``flax.linen``, ``haiku``. Base
+    classes of the same file are followed. Return None for other classes, and for functions."""
+    found = syntax(source)
+    if found is None or "." not in name:
+        return None
+    classes = {n.name: n for n in ast.walk(found.tree) if isinstance(n, ast.ClassDef)}
+    names, waiting, seen = imported(found), [name.split(".")[-2]], set[str]()
+    while waiting:
+        defined = classes.get(waiting.pop())
+        if defined is None or defined.name in seen:
+            continue
+        seen.add(defined.name)
+        for base in defined.bases:
+            full = full_name(base, names)
+            library = next((m for m in _MODULES if full.startswith(f"{m}.")), None)
+            if library is not None:
+                return library
+            waiting.append(last_name(base) or "")
+    return None
 
 
 def defines_if_unset(method: Definition, line: int) -> bool:

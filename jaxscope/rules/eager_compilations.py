@@ -71,6 +71,8 @@ INTO_ONE_STEP = frozenset(
         "fix-jit-new-function",
     }
 )
+MOST_OF_SIZES = 0.8  # share of a line's recompiles that one loop has to lead to
+FEW_SIZES = 8  # with more sizes, jit alone may compile longer than the operations outside jit did
 ONE_SIZE = "fix-one-size-or-numpy"  # advice for lines whose sizes change
 OF_SIZES = frozenset({ONE_SIZE, "fix-where-for-mask"})  # advice to keep sizes equal
 # Slugs of advice for one line of a function that a compiled program calls back. All lines of that function
@@ -105,7 +107,7 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
     finding is about one line, or about several lines of a loop, a function or a callback."""
     # Grouping and advice depend on counts, not on times: two runs of one program have the same findings.
     total, reported = payers.total_seconds(run), set[Frame]()
-    together = list(_together(run))
+    together = _with_sizes_of_one_loop(run, list(_together(run)))
     for place, lines in together:
         if _passes_other_sizes(lines, [other for _, other in together]):
             continue
@@ -126,6 +128,54 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
         yield repeated
         reported.update(e.source for e in repeated.evidence if e.source is not None)
     yield from _in_functions(run, [p for p in left if p.line not in reported])
+
+
+def _with_sizes_of_one_loop(
+    run: Run, together: Sequence[tuple[Place, list[Avoidable]]]
+) -> list[tuple[Place, list[Avoidable]]]:
+    """Return ``together``, groups of lines, but join those whose operations recompile because sizes of arrays
+    change, if one loop leads to all of them: the remedy is one size in this loop. A loop that calls all
+    operations through one function counts before the loops inside this function."""
+    loops = {k: _loops_of_sizes(run, lines) for k, (_, lines) in enumerate(together)}
+    innermost = {found[0] for found in loops.values() if found}
+    groups: dict[tuple[str, int], dict[int, Iteration]] = {}
+    for k, found in loops.items():
+        through = [loop for loop in found if loop in innermost and loop.function is not None]
+        if found:
+            loop = through[-1] if through else found[0]
+            groups.setdefault((loop.file, loop.line), {})[k] = loop
+    whole, joined = list[tuple[Place, list[Avoidable]]](), set[int]()
+    for members in (members for members in groups.values() if len(members) > 1):
+        first = next(iter(members.values()))
+        one = len({loop.function for loop in members.values()}) == 1
+        lines = [line for k in members for line in together[k][1]]
+        whole.append((first if one else first._replace(function=None), lines))
+        joined.update(members)
+    return [*whole, *(group for k, group in enumerate(together) if k not in joined)]
+
+
+def _loops_of_sizes(run: Run, lines: Sequence[Avoidable]) -> list[Iteration]:
+    """Return the loops, innermost first, that led to most recompiles of ``lines``, each with the function
+    that it called. Empty if fewer than half of the lines recompile because sizes of arrays change, or if the
+    advice for a line is neither jit nor one size."""
+    resized = [line.payer for line in lines if payers.sizes_change(run, line.payer)]
+    again = [c for p in resized for c in p.again]
+    advised = {slug_of(line.finding) for line in lines} <= INTO_ONE_STEP | OF_SIZES
+    if 2 * len(resized) < len(lines) or len(again) < BARRAGE or not advised:
+        return []
+    text = sources.of(run)
+    chains = []
+    for c in again:
+        chain, below = list[Iteration](), None
+        for at in c.lines:
+            for first, _ in reversed(loops_around(text(at.file), at.line)):
+                if not _over_layers(run, at):
+                    chain.append(Iteration(at.file, first, below))
+            below = at.function
+        chains.append(chain)
+    often = Counter(loop for chain in chains for loop in set(chain))
+    longest = max(chains, key=lambda chain: sum(often[loop] for loop in chain))
+    return [loop for loop in longest if often[loop] >= MOST_OF_SIZES * len(chains)]
 
 
 def _passes_other_sizes(lines: Sequence[Avoidable], others: Sequence[Sequence[Avoidable]]) -> bool:
@@ -666,6 +716,11 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     inside = tuple(dict.fromkeys(p.line.function.replace(".<locals>", "") for p in lines))
     if function is None and len(inside) > 1:
         where = message("lines-of-a-loop-and-functions", numbers=numbers, line=loop)
+    if len({p.line.file for p in lines}) > 1:
+        lines = sorted(lines, key=lambda p: p.line.file != iteration.file)
+        avoidable = sorted(avoidable, key=lambda one: one.payer.line.file != iteration.file)
+        where = message("loop-and-functions", functions=Names(inside, LINES), line=loop)
+        function = None
     if function is not None:
         where = message("lines-of-a-function", numbers=numbers, functions=Names(inside, LINES), line=loop)
         if function not in inside:
@@ -680,20 +735,28 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
         "compiled-outside-jit", lines=where, again=again if repeats.n else None, **_compiled(lines)
     )
     fix = fix_of(first)
-    if fix is None or not sizes:
+    several = len({_place(run, p, ONE_SIZE) for p in lines}) > 1  # places with one cause
+    if fix is None or not sizes or several:
         fix = _jit_the_iteration(run, iteration, lines)
         sized = isinstance(fix.words, Message) and fix.words.slug == "fix-size-by-values"
         if any(resized) and not sized:
-            fix = extended(fix, "fix-one-program-each-size") or fix
+            n = _sizes(lines)
+            many = message("fix-one-size-first", fix=fix.words, n=n)
+            few = message("fix-one-program-each-size", fix=fix.words)
+            fix = Fix(many if n > FEW_SIZES else few, fix.kind, fix.arguments)
     return _merged(run, avoidable, title, fix, iteration)
 
 
 def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -> Fix:
     """Return the advice to jit what an iteration of the loop ``iteration`` computes on ``lines``: the
     function that the loop calls, or a new one."""
-    equinox = any(p.library == "equinox" for p in lines)
-    how = jit_decorators.MODULES["equinox"] if equinox else "jit"
     text, function = sources.of(run)(iteration.file), iteration.function
+    of_module = line_names.module_library(text, function or "")
+    if of_module in ("flax.linen", "haiku"):
+        function = None  # their methods run only inside apply
+    equinox = any(p.library == "equinox" for p in lines) or of_module == "equinox"
+    how = jit_decorators.MODULES["equinox"] if equinox else "jit"
+    how = jit_decorators.MODULES["flax"] if of_module == "flax.nnx" else how
     called = {(p.line.file, p.line.function): None for p in lines if (at := _in_loop(run, p)) and at[1]}
     if function is None:
         attributes = dict.fromkeys(n for _, f in called for n in line_names.attributes_set(text, f))
@@ -703,7 +766,8 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         fix = Fix(words, "jit")
     else:
         name = function.replace(".<locals>", "")
-        statics = None if equinox else message("python-values-static")  # filter_jit has no such option
+        # filter_jit has no such option, and a module is no static argument.
+        statics = message("python-values-static") if how == "jit" else None
         words = message("fix-jit-step-function", function=name, how=how, calls=None, statics=statics)
         if written := line_names.attributes_set(text, function):
             words = message("fix-jit-part-of-method", function=name, how=how, names=Names(written, LINES))
@@ -713,6 +777,12 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
     around = loop_around(text, iteration.line)
     loop = (iteration.file, *around) if around is not None and function is None else None
     return jit_obstacles.with_obstacles(run, fix, called, called, loop)
+
+
+def _sizes(lines: Sequence[Payer]) -> int:
+    """Return of how many sizes the arrays on ``lines`` are at least: the largest number of compilations of
+    one operation by one line."""
+    return max(Counter(c.function.seen.name for c in p.compilations).most_common(1)[0][1] for p in lines)
 
 
 def _recurses(c: Compilation, file: str, function: str) -> bool:

@@ -50,6 +50,7 @@ TEMPLATES = {
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{lines} caused {compilations} outside jit ({names}){again}",
+    "loop-and-functions": "the loop at {line} (in {functions})",
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
     "lines-of-a-loop-and-functions": (
         "lines {numbers}, in the loop at {line} and in functions called from it,"
@@ -596,6 +597,10 @@ TEMPLATES = {
     "fix-one-program-each-size": (
         "{fix}. JAX compiles it again for each size of the arrays: if there are many sizes, pad to a few,"
         " with a mask"
+    ),
+    "fix-one-size-first": (
+        "pad the arrays whose sizes change to one size, and mask the padding. Otherwise, jit compiles"
+        " everything again for each of at least {n} sizes, which can take longer than now. Then {fix}"
     ),
     "attributes-as-arguments": (
         ". This function must not assign to attributes: it takes the old values of {names} as arguments and"
