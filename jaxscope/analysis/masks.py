@@ -1,7 +1,6 @@
-"""Find code of the user whose results have a size that depends on values: indexing with masks
-(``x[x > 0]``, ``x.at[mask].set(0)``) and calls such as ``jnp.nonzero(x)``. Such a size is not known while a
-function is traced; outside jit, JAX compiles the operations that follow again for each size. For masks, this
-module also writes the same computation with ``jnp.where``."""
+"""Find indexing with masks (``x[x > 0]``, ``x.at[mask].set(0)``) in the user's source, and write the same
+computation with ``jnp.where``. How many elements a mask selects is not known while a function is traced.
+Outside jit, JAX compiles the operations that follow again for each number of elements."""
 
 from __future__ import annotations
 
@@ -10,7 +9,6 @@ import copy
 from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
-from jaxscope.analysis.line_names import full_name, imported
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, spans, syntax
 
@@ -35,14 +33,6 @@ _UPDATES = {
     "max": "{jnp}.maximum({x}, {v})",
     "min": "{jnp}.minimum({x}, {v})",
 }
-
-
-# Functions of jax.numpy whose result has a size that depends on values -> the option that fixes the size
-_SIZED = dict.fromkeys(
-    ("nonzero", "flatnonzero", "argwhere", "unique", "unique_all", "unique_counts", "unique_inverse")
-    + ("unique_values", "union1d", "intersect1d", "setdiff1d", "setxor1d", "extract", "compress", "where"),
-    "size",
-) | {"bincount": "length"}
 
 
 class Whole(NamedTuple):
@@ -74,27 +64,6 @@ def index_with_mask(source: str | None, function: str) -> tuple[int, str] | None
             for n in ast.walk(block):
                 if isinstance(n, ast.Subscript) and _is_condition(n.slice) and not _of_numpy(found, n.slice):
                     return n.lineno, ast.unparse(n.slice)
-    return None
-
-
-def sized_by_values(source: str | None, first: int, last: int) -> tuple[int, str, str] | None:
-    """Return the first call on the lines ``first`` to ``last`` whose result has a size that depends on
-    values, as (line, source of the call, option): ``jnp.nonzero(x)`` has the option ``size``, which would fix
-    the size. Only functions of ``jax.numpy`` count, and only calls without the option. Return None if there
-    is none."""
-    found = syntax(source)
-    if found is None:
-        return None
-    names = imported(found)
-    for line in range(first, last + 1):
-        for call in found.calls.get(line, ()):
-            package, _, name = full_name(call.func, names).rpartition(".")
-            option = _SIZED.get(name) if package == "jax.numpy" else None
-            given = {k.arg for k in call.keywords}
-            if option is None or option in given or None in given:
-                continue
-            if name != "where" or len(call.args) == 1:  # with three arguments, it selects elementwise
-                return call.lineno, ast.unparse(call), option
     return None
 
 

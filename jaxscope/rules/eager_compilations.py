@@ -428,7 +428,7 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
     if initializes or creates:
         fix = msgspec.structs.replace(fix, arguments={**fix.arguments, "parameters": True})
     called = _called(p)
-    fix = jit_obstacles.with_obstacles(run, fix, called, _called_through(run, called))
+    fix = jit_obstacles.with_obstacles(run, fix, called, _called_through(run, called), line=p.line)
     source, n = sources.of(run)(p.line.file), p.line.line
     if fix.kind == "jit" and jit_decorators.calls(source, n, INIT):
         # What init compiles outside jit, these calls would have to compile otherwise.
@@ -738,8 +738,7 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     several = len({_place(run, p, ONE_SIZE) for p in lines}) > 1  # places with one cause
     if fix is None or not sizes or several:
         fix = _jit_the_iteration(run, iteration, lines)
-        sized = isinstance(fix.words, Message) and fix.words.slug == "fix-size-by-values"
-        if any(resized) and not sized:
+        if any(resized) and not jit_obstacles.keeps_sizes(fix):
             n = _sizes(lines)
             many = message("fix-one-size-first", fix=fix.words, n=n)
             few = message("fix-one-program-each-size", fix=fix.words)

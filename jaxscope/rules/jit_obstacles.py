@@ -6,23 +6,29 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from jaxscope.analysis import line_names, masks
+from jaxscope.analysis import line_names, masks, sizes_under_jit
 from jaxscope.analysis.rewrap_site import ends_the_loop
 from jaxscope.model import sources, transfers
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
 from jaxscope.schema.findings import Fix, extended
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Message
 
 _CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
 Functions = Collection[tuple[str, str]]  # (file, qualified name) of each
 
 
 def with_obstacles(
-    run: Run, fix: Fix, reading: Functions, indexing: Functions, loop: tuple[str, int, int] | None = None
+    run: Run,
+    fix: Fix,
+    reading: Functions,
+    indexing: Functions,
+    loop: tuple[str, int, int] | None = None,
+    line: Frame | None = None,
 ) -> Fix:
-    """Return ``fix``, extended by the first obstacle found: what has to be changed before jit can trace the
-    code.
+    """Return ``fix``, extended by the obstacles found, at most one of each kind: what has to be changed
+    before jit can trace the code.
 
     Args:
       fix: the advice; advice other than to jit is returned unchanged.
@@ -30,23 +36,43 @@ def with_obstacles(
       indexing: functions that may index with a condition, or compute an array whose size depends on values.
       loop: (file, first line, last line) of a loop whose iterations are to be jitted; None: there is none.
         Values that the loop reads for a condition matter; others can be read after the jitted function.
+      line: a line whose computation is to be jitted; None: there is none.
     """
     if fix.kind != "jit":
         return fix
     read = _read(run, reading, loop)
     if read is not None:
-        line = sources.line(run, read.source) if read.source is not None else ""
-        expression = read.text or line.strip().rstrip(":")  # the line has several such expressions
-        if (read.kind == "bool" or _CONDITION.search(line)) and not _ends(run, read.source, loop):
-            return extended(fix, "fix-reads-value", line=read.source, expression=expression) or fix
-        return extended(fix, "fix-returns-value", line=read.source, expression=expression) or fix
+        text = sources.line(run, read.source) if read.source is not None else ""
+        expression = read.text or text.strip().rstrip(":")  # the line has several such expressions
+        decides = (read.kind == "bool" or _CONDITION.search(text)) and not _ends(run, read.source, loop)
+        slug = "fix-reads-value" if decides else "fix-returns-value"
+        fix = extended(fix, slug, line=read.source, expression=expression) or fix
     masked = _masked(run, indexing)
     if masked is not None:
-        return extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
-    sized = _sized(run, indexing, loop)
+        fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
+    lines = loop or ((line.file, line.line, line.line) if line is not None else None)
+    sized = _sized(run, indexing, lines)
     if sized is not None:
-        return extended(fix, "fix-size-by-values", line=sized[0], expression=sized[1], option=sized[2]) or fix
+        at, expression, option = sized
+        fix = extended(fix, "fix-size-by-values", line=at, expression=expression, option=option) or fix
+    item = _item_as_size(run, indexing)
+    if item is not None:
+        fix = extended(fix, "fix-item-as-size", line=item[0], item=item[1]) or fix
+    sliced = _sliced(run, reading, loop)
+    if sliced is not None:
+        at, expression, new = sliced
+        fix = extended(fix, "fix-dynamic-slice", line=at, expression=expression, new=new) or fix
     return fix
+
+
+def keeps_sizes(fix: Fix) -> bool:
+    """Return whether ``fix`` says how to keep sizes from depending on values (``with_obstacles``)."""
+    words: object = fix.words
+    while isinstance(words, Message):
+        if words.slug == "fix-size-by-values":
+            return True
+        words = words.fields.get("fix")
+    return False
 
 
 def _ends(run: Run, at: Frame | None, loop: tuple[str, int, int] | None) -> bool:
@@ -103,7 +129,32 @@ def _sized(
         if defined is not None:
             places.append((file, name, defined.lineno, defined.end_lineno or 0))
     for file, name, first, last in places:
-        found = masks.sized_by_values(text(file), first, last)
+        found = sizes_under_jit.by_values(text(file), first, last)
         if found is not None:
             return Frame(file, found[0], name), *found[1:]
+    return None
+
+
+def _item_as_size(run: Run, functions: Functions) -> tuple[Frame, str] | None:
+    """Return the first place at which one of ``functions`` uses an item of its argument as a size, and the
+    item as source (``params["vocab"]``); None if there is none."""
+    for file, name in functions:
+        found = sizes_under_jit.item_as_size(sources.of(run)(file), name)
+        if found is not None:
+            return Frame(file, found[0], name), found[1]
+    return None
+
+
+def _sliced(
+    run: Run, functions: Functions, loop: tuple[str, int, int] | None
+) -> tuple[Frame, str, str] | None:
+    """Return a slice that read its bounds from the device, in one of ``functions`` or on the lines of
+    ``loop``, as (its line, its source, what to write in a jitted function); None if there is none."""
+    for t in transfers.transfers(run):
+        at, new = t.source, sizes_under_jit.dynamic_slice(t.text) if t.kind == "int" else None
+        if at is None or new is None or t.text is None:
+            continue
+        in_loop = loop is not None and at.file == loop[0] and loop[1] <= at.line <= loop[2]
+        if in_loop or (at.file, at.function.partition(".<locals>.<")[0]) in functions:
+            return at, t.text, new
     return None

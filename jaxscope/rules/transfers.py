@@ -10,6 +10,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import msgspec
 
+from jaxscope.analysis import sizes_under_jit
 from jaxscope.analysis.element_reads import draws_one
 from jaxscope.analysis.loop_calls import (
     argument,
@@ -426,6 +427,9 @@ def _instead(run: Run, t: Transfer, at: Frame) -> Fix:
         return Fix(message("fix-print-less"), "read_less_often")
     if t.text is not None and FROM_PYTHON.search(t.text) and not _calls_jitted(run, t):
         return Fix(message("fix-compute-on-host"), "numpy")
+    new = sizes_under_jit.dynamic_slice(t.text) if t.kind == "int" else None
+    if new is not None and t.text is not None:
+        return Fix(message("fix-slice-on-device", new=new, expression=t.text), "dynamic_slice")
     if draws_one(t.text):
         return Fix(message("fix-draw-on-host"), "numpy")
     through = reaches_next_iteration(source, at.line)

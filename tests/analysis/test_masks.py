@@ -98,31 +98,3 @@ def test_the_name_of_jax_numpy_is_the_files():
 def test_source_that_is_unknown_or_no_python_has_no_mask():
     assert masks.without_selection(None, 1) is None
     assert masks.without_selection("x.at[x > 0].set(", 1) is None
-
-
-SIZED = """
-import jax.numpy as jnp
-import numpy as np
-
-def f(x):
-    a = np.nonzero(x)
-    b = jnp.where(x > 0, x, 0)
-    c = jnp.nonzero(x, size=4)
-    return jnp.unique(x[jnp.where(x > 0)])
-
-def g(x):
-    return jnp.bincount(x)
-"""
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "found"),
-    [
-        (5, 8, None),
-        (5, 9, (9, "jnp.unique(x[jnp.where(x > 0)])", "size")),
-        (11, 12, (12, "jnp.bincount(x)", "length")),
-    ],
-)
-def test_a_call_whose_result_has_a_size_that_depends_on_values_is_found(first, last, found):
-    assert masks.sized_by_values(SIZED, first, last) == found
-    assert masks.sized_by_values(None, first, last) is None

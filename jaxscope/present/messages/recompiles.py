@@ -642,6 +642,14 @@ TEMPLATES = {
         " {line}, where N is the largest possible size, and leave the padding out of all that follows (or"
         " compute with all elements and a mask)"
     ),
+    "fix-item-as-size": (
+        "{fix}. jit traces the numbers in its arguments, also {item} at {line}, which has to stay a Python"
+        " number: pass it as a static argument of its own"
+    ),
+    "fix-dynamic-slice": (
+        "{fix}. In a jitted function, write {new} instead of {expression} at {line}: the bounds of a slice"
+        " must be known while JAX traces"
+    ),
     "fix-also-inits": (
         "{fix}. Do the same at line {lines}, which uses the same operations and otherwise has to compile them"
     ),

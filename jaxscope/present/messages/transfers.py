@@ -57,6 +57,10 @@ TEMPLATES = {
         "this line makes an array of a Python number or a NumPy array, and reads the result back: compute it"
         " in Python or NumPy, without jnp"
     ),
+    "fix-slice-on-device": (
+        "write {new} instead of {expression}: it reads no bounds on the host. Or keep the data and the bounds"
+        " as NumPy arrays"
+    ),
     "fix-read-less": (
         "read the value only in every Nth iteration (for a mean, add the values up on the device), or read"
         " the value of the previous iteration, which is computed already"

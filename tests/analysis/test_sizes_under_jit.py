@@ -1,0 +1,79 @@
+"""Sizes that a jitted function cannot know are found in source."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxscope.analysis import sizes_under_jit
+
+SIZED = """
+import jax.numpy as jnp
+import numpy as np
+
+def f(x):
+    a = np.nonzero(x)
+    b = jnp.where(x > 0, x, 0)
+    c = jnp.nonzero(x, size=4)
+    return jnp.unique(x[jnp.where(x > 0)])
+
+def g(x):
+    return jnp.bincount(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "found"),
+    [
+        (5, 8, None),
+        (5, 9, (9, "jnp.unique(x[jnp.where(x > 0)])", "size")),
+        (11, 12, (12, "jnp.bincount(x)", "length")),
+    ],
+)
+def test_a_call_whose_result_has_a_size_that_depends_on_values_is_found(first, last, found):
+    assert sizes_under_jit.by_values(SIZED, first, last) == found
+    assert sizes_under_jit.by_values(None, first, last) is None
+
+
+ITEMS = """
+import jax.numpy as jnp
+
+def one_hot(i, n):
+    return jnp.zeros(n).at[i].set(1.0)
+
+def encoded(params, ids):
+    return [one_hot(i, params["vocab"]) for i in ids]
+
+def start(params):
+    return jnp.zeros((2, 3)) + params["bias"]
+
+def hidden(self, params):
+    return jnp.zeros(params["size"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        ("encoded", (8, "params['vocab']")),
+        ("start", None),
+        ("hidden", (14, "params['size']")),
+        ("one_hot", None),
+    ],
+)
+def test_an_item_of_an_argument_that_is_a_size_is_found(function, found):
+    assert sizes_under_jit.item_as_size(ITEMS, function) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("data[i:i + 16]", "jax.lax.dynamic_slice_in_dim(data, i, 16)"),
+        ("data[i:i + n + 1]", None),
+        ("data[i:j]", None),
+        ("data[i]", None),
+        ("data[", None),
+        (None, None),
+    ],
+)
+def test_a_slice_that_begins_at_a_value_is_written_for_jit(text, instead):
+    assert sizes_under_jit.dynamic_slice(text) == instead
