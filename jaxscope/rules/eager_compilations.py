@@ -537,6 +537,10 @@ def _finding(
         files = [at.file for c in cleared for at in c.lines]
         fix = functions.not_to_clear(sources.of(run), files)
         title = message("after-clearing", finding=title)
+    elif between := _cleared_between(lines):
+        files = [at.file for c in between for at in c.lines]
+        named = functions.clearing_lines(sources.of(run), files)
+        fix = extended(fix, "fix-and-keep-caches", lines=named) or fix
     return Finding(
         code=payers.CODE,
         severity=severity,
@@ -559,6 +563,21 @@ def _after_clearings(run: Run, lines: Sequence[Payer]) -> list[Compilation]:
     cleared = [c for p in lines for c in p.again if _after_clearing(run, c)]
     whole = sum(p.seconds for p in lines)
     return cleared if 2 * sum(c.seconds for c in cleared) > whole else []
+
+
+def _cleared_between(lines: Sequence[Payer]) -> list[Compilation]:
+    """Return the recompiles of ``lines`` before which JAX's caches were cleared, if they are most of the
+    recompiles; else an empty list."""
+    again = [c for p in lines for c in p.again]
+    compiled = {c.function.id: c.function.compilations for c in again}
+    before = {c.id: b for of in compiled.values() for b, c in itertools.pairwise(of)}
+    cleared = [c for c in again if c.id in before and _clearings(before[c.id]) < _clearings(c)]
+    return cleared if 2 * len(cleared) > len(again) >= FEW_LINES else []
+
+
+def _clearings(c: Compilation) -> int:
+    """Return how often JAX's caches had been cleared before ``c``; 0 if unknown."""
+    return (c.missed.cleared if c.missed is not None else None) or 0
 
 
 def _after_clearing(run: Run, c: Compilation) -> bool:

@@ -95,12 +95,18 @@ def cleared_caches(group: Group) -> Fix:
 def not_to_clear(source: Callable[[str], str | None], files: Sequence[str]) -> Fix:
     """Return the advice not to clear JAX's caches, with the lines of ``files`` that do. ``source`` returns
     the text of a file."""
+    named = clearing_lines(source, files)
+    library = message("cleared-elsewhere") if named is None else None
+    return Fix(message("fix-do-not-clear", lines=named, library=library), "do_not_clear")
+
+
+def clearing_lines(source: Callable[[str], str | None], files: Sequence[str]) -> Message | None:
+    """Return a clause with the lines of ``files`` that clear JAX's caches; None if there are none. ``source``
+    returns the text of a file."""
     lines = [
         Frame(f, n, "") for f in dict.fromkeys(files) for n in line_names.lines_calling(source(f), CLEARING)
     ]
-    named = message("called-at-lines", lines=Names(tuple(lines), LINES, "lines")) if lines else None
-    library = message("cleared-elsewhere") if named is None else None
-    return Fix(message("fix-do-not-clear", lines=named, library=library), "do_not_clear")
+    return message("called-at-lines", lines=Names(tuple(lines), LINES, "lines")) if lines else None
 
 
 @recompile_rule("JX113", "unused-ahead-of-time", WARNING, "aot")

@@ -327,6 +327,10 @@ TEMPLATES = {
         "do not clear the caches{lines} while the program still calls the same functions, because JAX then"
         " compiles them again{library}"
     ),
+    "fix-and-keep-caches": (
+        "{fix}. JAX's caches were also cleared before most of these recompiles: do not clear them{lines}."
+        " Either change alone saves nothing"
+    ),
     "cleared-elsewhere": (
         ". If your code does not clear them, a library does: search for clear_cache in the libraries that you"
         " use"
@@ -565,10 +569,10 @@ TEMPLATES = {
     ),
     "fix-jit-around-body": (
         "apply jit to {function}, or to a function that calls it, with static_argnums or static_argnames"
-        " for{method} arguments that are functions, Python bools, strings or sizes: calls with the same"
-        " shapes and dtypes then use one program. Or define the loop body or branch once, outside the"
-        " code that runs repeatedly; values that it reads from outside must then be part of the loop's"
-        " state"
+        " for{method} arguments that are functions, Python bools, strings or sizes, or that a jitted function"
+        " inside takes as static: calls with the same shapes and dtypes then use one program. Or define the"
+        " loop body or branch once, outside the code that runs repeatedly; values that it reads from outside"
+        " must then be part of the loop's state"
     ),
     "self-static": " self (if its attributes do not change), and for",
     "fix-one-size-or-numpy": (
