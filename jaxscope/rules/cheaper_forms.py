@@ -21,6 +21,7 @@ from jaxscope.analysis.stablehlo.cheaper_forms import (
     CheaperForm,
 )
 from jaxscope.analysis.stablehlo.powers import COSTLY as POWER
+from jaxscope.analysis.stablehlo.vmapped_sums import COPIES
 from jaxscope.model import line_times, sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
@@ -57,6 +58,7 @@ TITLES = {
     "full-decomposition": message("vectors-that-are-not-read"),
     DISTANCES: message("sum-of-squared-differences"),
     OUTER: message("sum-of-three-factors"),
+    COPIES: message("sum-of-vmapped-arrays"),
 }
 FIXES = {
     "order": message("fix-product-order"),
@@ -74,6 +76,7 @@ FIXES = {
     "full-decomposition": message("fix-full-matrices"),
     DISTANCES: message("fix-distances-by-product"),
     OUTER: message("fix-sum-as-product"),
+    COPIES: message("fix-one-array-for-all"),
 }
 
 
@@ -108,7 +111,7 @@ def costly_form(run: Run) -> Iterator[Finding]:
             yield Finding(
                 code="JX211",
                 severity=NOTE if minor else WARNING,
-                certainty=LIKELY if form.kind in (POSITIONS, DISTANCES, OUTER) else CERTAIN,
+                certainty=LIKELY if form.kind in (POSITIONS, DISTANCES, OUTER, COPIES) else CERTAIN,
                 title=title,
                 function=f.id,
                 source=line,
@@ -164,8 +167,11 @@ def _fix(form: CheaperForm, written: float | None) -> Message:
 
 def _share(form: CheaperForm) -> float | None:
     """Return the share of the program's operations that ``form`` needs; None if unknown. Return 1, the
-    largest possible share, for a banded or tridiagonal matrix in a loop."""
+    largest possible share, for a banded or tridiagonal matrix in a loop, and for the copies of a ``vmap`` if
+    the program has loops."""
     # XLA factors an unchanging matrix before the loop, but form.share counts this work in each iteration.
+    if form.share is None and form.kind == COPIES:
+        return 1.0  # the loop that fills the copies takes at most the rest
     return 1.0 if form.in_loop and form.kind in (BANDED, TRIDIAGONAL) else form.share
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
-from jaxscope.analysis.stablehlo import broadcast_sums, powers, types, work
+from jaxscope.analysis.stablehlo import broadcast_sums, powers, types, vmapped_sums, work
 from jaxscope.analysis.stablehlo.constraints import NOT_ELEMENTWISE
 from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, Value
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
@@ -91,6 +91,7 @@ class CheaperForm(msgspec.Struct, frozen=True):
         need fewer operations.
         ``drawn-by-scores``: several draws of ``jax.random.categorical`` from the same probabilities.
         ``distances``, ``sum-of-outer``: a sum that a matrix product computes faster (``broadcast_sums``).
+        ``vmapped-sum``: a sum of arrays that ``vmap`` fills separately (``vmapped_sums``).
         ``costly-power``: a power that products and square roots compute faster (``powers``).
       operations: number of arithmetic operations that the cheaper form replaces, in one execution. Slow
         operations count as the number of ordinary operations that take about as long.
@@ -216,7 +217,7 @@ class _Search:
         if op.name == "stablehlo.custom_call":
             return self._singular(index) if SINGULAR.search(op.callee or "") else self._tridiagonal(index)
         if op.name == broadcast_sums.SUM:
-            return broadcast_sums.find(self.flow, self.sources, index)
+            return broadcast_sums.find(self.flow, self.sources, index) or vmapped_sums.find(self.flow, index)
         if op.name == powers.POWER:
             return powers.find(self.flow, index)
         if op.name != DOT:

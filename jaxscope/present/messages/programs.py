@@ -374,6 +374,12 @@ TEMPLATES = {
         " same distribution: categorical(key, logits, shape=(m,)) becomes choice(key, n, (m,),"
         " p=jax.nn.softmax(logits)), where n is the number of logits"
     ),
+    "sum-of-vmapped-arrays": "fills one array for each element of a vmap, and then adds these arrays up",
+    "fix-one-array-for-all": (
+        "let all elements add to one array: the function under vmap returns indices and values instead of an"
+        " array, and after the vmap, array.at[indices].add(values) adds them all. If the function has a loop,"
+        " put the vmap into the loop, and let the loop carry the one array"
+    ),
     "fix-fftconvolve": (
         "use jax.scipy.signal.fftconvolve, which computes the same convolution with Fourier transforms:"
         " convolve2d(x, kernel, mode='same') becomes fftconvolve(x, kernel, mode='same')"
