@@ -73,6 +73,7 @@ INTO_ONE_STEP = frozenset(
 )
 MOST_OF_SIZES = 0.8  # share of a line's recompiles that one loop has to lead to
 FEW_SIZES = 8  # with more sizes, jit alone may compile longer than the operations outside jit did
+FINAL = "fix-final-length"  # advice for a line that makes an array longer in each iteration
 ONE_SIZE = "fix-one-size-or-numpy"  # advice for lines whose sizes change
 OF_SIZES = frozenset({ONE_SIZE, "fix-where-for-mask"})  # advice to keep sizes equal
 # Slugs of advice for one line of a function that a compiled program calls back. All lines of that function
@@ -160,7 +161,7 @@ def _loops_of_sizes(run: Run, lines: Sequence[Avoidable]) -> list[Iteration]:
     advice for a line is neither jit nor one size."""
     resized = [line.payer for line in lines if payers.sizes_change(run, line.payer)]
     again = [c for p in resized for c in p.again]
-    advised = {slug_of(line.finding) for line in lines} <= INTO_ONE_STEP | OF_SIZES
+    advised = {slug_of(line.finding) for line in lines} <= INTO_ONE_STEP | OF_SIZES | {FINAL}
     if 2 * len(resized) < len(lines) or len(again) < BARRAGE or not advised:
         return []
     text = sources.of(run)
@@ -722,7 +723,7 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     The advice is to jit the repeated code; if all advise to keep sizes equal, that of the first finding."""
     lines, first = [one.payer for one in avoidable], avoidable[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
-    resized = [slug_of(one.finding) in OF_SIZES for one in avoidable]
+    resized = [slug_of(one.finding) in OF_SIZES | {FINAL} for one in avoidable]
     sizes = all(resized)
     again = (
         message("of-them-again", n=repeats, why=outside_jit.SIZES)
@@ -758,10 +759,13 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     if fix is None or not sizes or several:
         fix = _jit_the_iteration(run, iteration, lines)
         if any(resized) and not jit_obstacles.keeps_sizes(fix):
-            n = _sizes(lines)
-            many = message("fix-one-size-first", fix=fix.words, n=n)
+            grown = next(
+                (f for one in avoidable if slug_of(one.finding) == FINAL and (f := fix_of(one.finding))), None
+            )
+            first_of_all = grown.words if grown is not None else message("pad-to-one-size")
+            many = message("fix-one-size-first", first=first_of_all, fix=fix.words)
             few = message("fix-one-program-each-size", fix=fix.words)
-            fix = Fix(many if n > FEW_SIZES else few, fix.kind, fix.arguments)
+            fix = Fix(many if _sizes(lines) > FEW_SIZES else few, fix.kind, fix.arguments)
     return _merged(run, avoidable, title, fix, iteration)
 
 
@@ -798,8 +802,8 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
 
 
 def _sizes(lines: Sequence[Payer]) -> int:
-    """Return of how many sizes the arrays on ``lines`` are at least: the largest number of compilations of
-    one operation by one line."""
+    """Return about how many sizes the arrays on ``lines`` have: the largest number of compilations of
+    operations with one name by one line."""
     return max(Counter(c.function.seen.name for c in p.compilations).most_common(1)[0][1] for p in lines)
 
 

@@ -603,9 +603,10 @@ TEMPLATES = {
         " with a mask"
     ),
     "fix-one-size-first": (
-        "pad the arrays whose sizes change to one size, and mask the padding. Otherwise, jit compiles"
-        " everything again for each of at least {n} sizes, which can take longer than now. Then {fix}"
+        "{first}. Otherwise, jit compiles everything again for each size, which can take longer than now."
+        " Then {fix}"
     ),
+    "pad-to-one-size": "pad the arrays whose sizes change to one size, and mask the padding",
     "attributes-as-arguments": (
         ". This function must not assign to attributes: it takes the old values of {names} as arguments and"
         " returns the new values, which the loop then assigns"

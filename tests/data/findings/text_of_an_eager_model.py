@@ -10,7 +10,7 @@ weights = [0.3 * jax.random.normal(key, shape) for key, shape in zip(keys, shape
 
 def model(weights, tokens):
     length = tokens.shape[1]
-    x = weights[0][tokens] + weights[1][jnp.arange(length)]  # must: JX133 first ~ pad the arrays whose sizes change to one size.*apply jit to one_token
+    x = weights[0][tokens] + weights[1][jnp.arange(length)]  # must: JX133 first ~ make tokens as long as it will be at the end.*apply jit to one_token
     for layer in range(2):
         queries = x @ weights[2]
         scores = jnp.where(jnp.tril(jnp.ones((length, length))) == 0, -jnp.inf, queries @ x.transpose(0, 2, 1))

@@ -1,5 +1,5 @@
 # Mended: the tokens have their final length from the start; one token is a jitted function
-# applies: fix-one-size-first, fix-jit-step-function, python-values-static
+# applies: fix-one-size-first, fix-final-length, fix-jit-step-function, python-values-static
 import jax
 import jax.numpy as jnp
 
