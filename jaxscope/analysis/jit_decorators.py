@@ -24,6 +24,10 @@ MODULES = {
     "equinox": "eqx.filter_jit",
     "flax": "nnx.jit",
 }
+# Methods of arrays that are one operation
+OF_ONE_ARRAY = frozenset(
+    {"all", "any", "argmax", "argmin", "astype", "max", "mean", "min", "prod", "reshape", "std", "sum", "var"}
+)
 ARRAYS = JAX_ROOTS | {"numpy"}  # packages whose functions are not jitted one by one
 BUILTINS = frozenset(dir(builtins))  # in print(fit(x)), fit is the function to jit
 # Methods of dicts, lists and strings: in zip(keys, shapes.items()), no function is to be jitted.
@@ -101,6 +105,8 @@ def advice(
         return None  # unclear, or one operation of JAX or NumPy
     if (library is None or library in JAX_ROOTS) and _is_defined(found, call.func):
         return None  # its operations are on its own lines: those of this line are in its arguments
+    if isinstance(call.func, ast.Attribute) and call.func.attr in OF_ONE_ARRAY:
+        return None  # a method of an array, such as Q[s].max()
     name, last = ast.unparse(call.func), last_name(call.func) or ""
     # filter_jit accepts Equinox modules, whose leaves are not only arrays.
     filtered = library not in MODULES and (of_equinox or _imports(found.imports, "equinox"))

@@ -780,7 +780,10 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
     how = jit_decorators.MODULES["equinox"] if equinox else "jit"
     how = jit_decorators.MODULES["flax"] if of_module == "flax.nnx" else how
     called = {(p.line.file, p.line.function): None for p in lines if (at := _in_loop(run, p)) and at[1]}
-    if function is None:
+    conditional = [depends_on_a_condition(sources.of(run)(p.line.file), p.line.line) for p in lines]
+    if function is None and all(conditional):
+        fix = Fix(message("fix-jit-parts", pad=None), "jit")  # they do not run in each iteration
+    elif function is None:
         attributes = dict.fromkeys(n for _, f in called for n in line_names.attributes_set(text, f))
         state = message("attributes-as-arguments", names=Names(tuple(attributes), LINES))
         loop_line = Frame(iteration.file, iteration.line, "")

@@ -3,6 +3,7 @@ items of a batch to the device one at a time, or JAX converts a list item by ite
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jaxscope.analysis import element_reads
@@ -24,6 +25,7 @@ CONVERTED = (
 )
 LONG_LIST = 16 << 10  # bytes of the array: a shorter list is not worth a finding
 SHARE, MUCH = 0.05, 0.15  # shares of the run's time that converting a list takes: a note, a warning
+_NUMBERS = re.compile(r"array\([\[(]")  # jnp.array([1.0, x]) is no item of a batch
 SCALAR = 16  # bytes of the largest number, complex128
 
 
@@ -111,7 +113,7 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
         each = t.bytes_each
         if t.source is None or t.count is None or each is None or not _copies_items(t):
             continue
-        if not _inside_an_inner_loop(run, t):
+        if not _inside_an_inner_loop(run, t) or _NUMBERS.search(t.text or ""):
             continue
         above = model.called_at(run, t)
         helper = None if above is None else message("helper-line", line=t.source, caller=above)

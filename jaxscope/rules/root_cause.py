@@ -311,6 +311,9 @@ def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
     other = fix_of(running)
     if other is not None and "function" in other.arguments and slug_of(compiled) != "fix-jit-step":
         return other  # nearly all operations of the loop are in this function, not only those of one line
+    of_one_line = slug_of(compiled) in ("fix-jit-around", "fix-jit-around-call")
+    if other is not None and other.kind == "jit" and of_one_line and _lines(running) - _lines(compiled):
+        return other
     inner = other.arguments.get("inner") if other is not None else None
     loop = Frame(*inner) if inner else None
     if loop is None and slug_of(compiled) == "fix-jit-step" and isinstance(running.subject, tuple):
