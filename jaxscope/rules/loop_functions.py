@@ -22,6 +22,7 @@ from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Names, message
 
 NEARLY_ALL = 0.9  # share of a loop's time in a function that is worth jitting instead of the iteration
+FEW, SOME = 3, 0.1  # so many functions are named, each with at least this share of the loop's time
 INNER = 0.3  # share of a loop's time: an inner loop that takes at least this share is named
 LINES = 3  # attributes that are named
 
@@ -43,6 +44,8 @@ def advice(run: Run, loop: Loop) -> Fix | None:
     elements = takes_elements(loop_from(sources.of(run)(loop.line.file), loop.line.line))
     if around is None and elements and isinstance(name, str) and "." not in name:
         return extended(fix, "fix-or-vmap", function=name, loop=loop.line) or fix
+    if "functions" in fix.arguments:
+        return fix
     return root_cause.with_inner_loop(run, fix, inner or line_times.inner_loop(run, loop, INNER))
 
 
@@ -109,8 +112,8 @@ def _called_by_library(run: Run, loop: Loop) -> tuple[str, Frame] | None:
 
 
 def _of_called(run: Run, loop: Loop) -> Fix | None:
-    """Return the advice to jit the function that lines of ``loop`` call, if nearly all of its time is spent
-    there. None otherwise, or if jit cannot trace that function."""
+    """Return the advice to jit the function, or the few functions, that lines of ``loop`` call, if nearly all
+    of its time is spent there. None otherwise, or if jit probably cannot trace them."""
     nanoseconds, own = Counter[tuple[str, str]](), Counter[Frame]()
     lines = dict[tuple[str, str], dict[Frame, None]]()
     for t in loop.times:
@@ -128,10 +131,20 @@ def _of_called(run: Run, loop: Loop) -> Fix | None:
     for (file, function), ns in nanoseconds.most_common(1):
         ns += sum(own[at] for at in lines[file, function])  # the second half of a gradient
         whole = function.endswith("<lambda>") or line_names.computes_only(text(file), function)
-        if ns < 1e9 * NEARLY_ALL * loop.seconds or not whole:
-            return None
-        return _jit_function(run, loop, file, function, [*lines[file, function]])
-    return None
+        if ns >= 1e9 * NEARLY_ALL * loop.seconds and whole:
+            return _jit_function(run, loop, file, function, [*lines[file, function]])
+    few = [(part, ns) for part, ns in nanoseconds.most_common(FEW) if ns >= 1e9 * SOME * loop.seconds]
+    traced = all(_is_plain(text(file), function) for (file, function), _ in few)
+    if len(few) < 2 or not traced or sum(ns for _, ns in few) < 1e9 * NEARLY_ALL * loop.seconds:
+        return None
+    names = tuple(function.replace(".<locals>", "") for (_, function), _ in few)
+    return Fix(message("fix-jit-functions", functions=Names(names, FEW)), "jit", {"functions": [*names]})
+
+
+def _is_plain(source: str | None, function: str) -> bool:
+    """Return whether ``function`` is no method and no lambda, and jit can probably trace it as a whole."""
+    computes = line_names.computes_only(source, function) and not line_names.takes_objects(source, function)
+    return computes and "." not in function.replace(".<locals>", "") and not function.endswith(">")
 
 
 def _is_line_of(loop: Loop, f: Frame) -> bool:

@@ -709,7 +709,7 @@ def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
         compiled = [c for e in inner.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
         callers = [{at.function.replace(".<locals>", "") for at in c.lines} for c in compiled]
         others = [f for f in findings if f is not inner and inner in findings]
-        outer = next((f for f in others if callers and all(_to_jit(f) in each for each in callers)), None)
+        outer = next((f for f in others if callers and all(_to_jit(f) & each for each in callers)), None)
         if outer is not None:
             title, seconds = outer.title, inner.seconds or 0.0
             if isinstance(title, Message) and title.slug == "with-compiling":
@@ -727,12 +727,14 @@ def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
     return findings
 
 
-def _to_jit(f: Finding) -> str | None:
-    """Return the name of the function that the advice of ``f``, about operations outside jit, says to jit.
-    None if it names no function."""
+def _to_jit(f: Finding) -> set[str]:
+    """Return the names of the functions that the advice of ``f``, about operations outside jit, says to
+    jit."""
     fix = fix_of(f) if f.code in OUTSIDE_JIT else None
-    name = fix.arguments.get("function") if fix is not None and fix.kind == "jit" else None
-    return name if isinstance(name, str) else None
+    if fix is None or fix.kind != "jit":
+        return set()
+    names = [fix.arguments.get("function"), *fix.arguments.get("functions", ())]
+    return {name for name in names if isinstance(name, str)}
 
 
 def _with_unrolled_loop(run: Run, findings: list[Finding]) -> list[Finding]:

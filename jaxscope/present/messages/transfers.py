@@ -204,6 +204,11 @@ TEMPLATES = {
         " line only calls one function, apply jit to that function instead. Compute values that depend only"
         " on Python numbers or NumPy arrays with math or NumPy, not with jax.numpy"
     ),
+    "fix-jit-functions": (
+        "apply jit to {functions}, each as a whole: JAX then compiles each as one program. Pass each value"
+        " that they read from outside and that changes as an argument. Inside jit, JAX unrolls Python loops:"
+        " write long loops as jax.lax.scan or jax.lax.fori_loop"
+    ),
     "fix-inner-loop": (
         "{fix}. Inside jit, JAX unrolls the Python loop at {loop}, and compiles again if its number of"
         " iterations changes: {instead}"
