@@ -25,10 +25,10 @@ from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import (
     functions,
+    functions_outside_jit,
     jit_obstacles,
     library_calls,
     loop_calls,
-    loop_functions,
     outside_jit,
     repeated_loops,
 )
@@ -51,11 +51,7 @@ TIMES = 2
 ONCE = 0.1  # share of all seconds: a line that recompiles nothing and costs less is not reported
 # A line with this many recompiles of functions that a library jits (each a whole program) has a warning.
 PROGRAMS = 2
-# Lines of one function with few compilations each are reported from this number of lines, and this share of
-# all seconds, on.
-FEW_LINES, TOGETHER = 3, 0.25
-WHOLE = 0.05  # the same share for a function that jit can probably trace as a whole
-DIRECT = 5  # at least one of so many compilations of such a function is on its own lines
+FEW_CLEARED = 3  # the fewest recompiles after clearings that the advice mentions
 LISTED = 5  # functions in the evidence of one line
 LINES = 4  # line numbers in a title
 # Slugs of advice for one line. If several lines of a loop have it, the advice is to jit the whole step
@@ -128,7 +124,7 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
     for repeated in repeated_loops.find(run, left):
         yield repeated
         reported.update(e.source for e in repeated.evidence if e.source is not None)
-    yield from _in_functions(run, [p for p in left if p.line not in reported])
+    yield from functions_outside_jit.find(run, [p for p in left if p.line not in reported])
 
 
 def _with_sizes_of_one_loop(
@@ -192,123 +188,6 @@ def _passes_other_sizes(lines: Sequence[Avoidable], others: Sequence[Sequence[Av
         for other in others
         if other is not lines and other
     )
-
-
-def _in_functions(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
-    """Yield findings about functions of the user in which several lines together make JAX compile many
-    operations outside jit, which takes much of the time of all compilations. ``left`` are the lines that have
-    no finding yet. Left out are functions that call jitted functions, and those that mostly call other
-    functions with operations, unless jit can trace them whole."""
-    total, calls = payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
-    calling = {
-        (c.site.file, c.site.function)
-        for f in run.functions.values()
-        for c in (f.compilations if f.user else ())
-        if c.site is not None and c.entry == "call"
-    }
-    direct = [p for p in left if (p.library or "jax") in JAX_ROOTS and not outside_jit.creates(run, p)]
-    for c in (c for p in direct for c in p.compilations):
-        for at in c.lines:
-            if at.function != "<module>" and (at.file, at.function) not in calling:
-                calls.setdefault((at.file, at.function), {}).setdefault(c.id, (c, at.line))
-    found = dict[_Part, dict[str, _Applied]]()
-    for part, members in sorted(calls.items(), key=lambda item: len(item[1])):
-        covered = {n for inner in found.values() for n in inner}
-        own = [a for n, a in members.items() if n not in covered]
-        lines = {line for _, line in own}
-        its_own = sum((c.lines[0].file, c.lines[0].function) == part for c, _ in own)
-        whole = _only_computes(run, part, [c for c, _ in own])
-        if DIRECT * its_own < len(own) and not whole:
-            continue  # it only calls others, which may do what jit cannot
-        fewest, share = (2, WHOLE) if whole else (FEW_LINES, TOGETHER)
-        if len(own) >= BARRAGE and len(lines) >= fewest and sum(c.seconds for c, _ in own) >= share * total:
-            found = {inner: m for inner, m in found.items() if not m.keys() <= members.keys()}
-            found[part] = members
-    resized = {c.id for p in direct if payers.sizes_change(run, p) for c in p.compilations}
-    for (file, function), members in found.items():
-        grows = 3 * len(resized & members.keys()) >= len(members)
-        yield _of_function(run, file, function, [*members.values()], grows=grows)
-
-
-def _only_computes(run: Run, part: _Part, compiled: Sequence[Compilation]) -> bool:
-    """Return whether jit can probably trace the function ``part``, (file, name), as a whole: it and all
-    functions of the user that it called for the compilations ``compiled`` only compute."""
-    inside = {part}
-    for c in compiled:
-        names = [(at.file, at.function) for at in c.lines]
-        inside.update(names[: names.index(part)])
-    named = [(file, name) for file, name in inside if not name.endswith(">")]  # no comprehension, no lambda
-    return all(line_names.computes_only(sources.of(run)(file), name) for file, name in named)
-
-
-def _outermost(run: Run, part: _Part, compiled: Sequence[Compilation]) -> str:
-    """Return the outermost function in the file of ``part`` (file, function) whose calls led to all of
-    ``compiled``, through calls of ``part``, and that jit can probably trace as a whole. A function that calls
-    the next one in a loop is not returned, and neither is one that takes objects, or a lambda. Return the
-    function of ``part`` if there is none."""
-    file, outer = part
-    text = sources.of(run)(file)
-    chains = []
-    for c in compiled:
-        names = [(at.file, at.function) for at in c.lines]
-        chains.append(c.lines[names.index(part) + 1 :])
-    for callers in zip(*chains, strict=False):
-        at = callers[0]
-        if any((other.file, other.function) != (file, at.function) for other in callers):
-            break
-        if at.function.endswith(">") or any(loop_around(text, other.line) is not None for other in callers):
-            break
-        if not line_names.computes_only(text, at.function) or line_names.takes_objects(text, at.function):
-            break
-        outer = at.function
-    return outer
-
-
-def _of_function(run: Run, file: str, function: str, applied: Sequence[_Applied], *, grows: bool) -> Finding:
-    """Return the finding about ``applied``: pairs of a compilation outside jit and the line of ``function``
-    (in ``file``) that caused it. ``grows`` is whether many of them are recompiles because sizes change."""
-    lines = sorted({line for _, line in applied})
-    names = tuple(sorted({c.function.seen.name for c, _ in applied}))
-    where = message(
-        "lines-of-one-function",
-        numbers=Names(tuple(map(str, lines)), LINES),
-        function=function.replace(".<locals>", ""),
-    )
-    whole = not grows and _only_computes(run, (file, function), [c for c, _ in applied])
-    outer = _outermost(run, (file, function), [c for c, _ in applied]) if whole else function
-    calls = function if outer != function else None
-    fix = loop_functions.as_a_whole(run, file, outer, calls) if whole else None
-    if fix is None:
-        fix = Fix(message("fix-jit-parts", pad=message("and-pad-inside") if grows else None), "jit")
-    fix = jit_obstacles.with_obstacles(run, fix, {(file, function)}, {(file, function)})
-    return Finding(
-        code=payers.CODE,
-        severity=NOTE,
-        certainty=CERTAIN,
-        title=message(
-            "compiled-outside-jit",
-            compilations=Count(len(applied), "compilation"),
-            lines=where,
-            names=Names(names, 4, "operations"),
-            again=None,
-        ),
-        source=Frame(file, lines[0], function),
-        evidence=[_of_line(Frame(file, line, function), applied) for line in lines[:LISTED]],
-        fix=fix,
-        seconds=sum(c.seconds for c, _ in applied),
-        subject=(file, function),
-        at_most=True,
-        timed=True,
-    )
-
-
-def _of_line(line: Frame, applied: Sequence[_Applied]) -> Evidence:
-    here = [c for c, at in applied if at == line.line]
-    seconds = Seconds(sum(c.seconds for c in here))
-    words = message(
-        "compiled-of-line", line=line, compilations=Count(len(here), "compilation"), seconds=seconds
-    )
-    return Evidence(words, compilation=here[0].id, source=line)
 
 
 def _together(run: Run) -> Iterator[tuple[Place, list[Avoidable]]]:
@@ -573,7 +452,7 @@ def _cleared_between(lines: Sequence[Payer]) -> list[Compilation]:
     compiled = {c.function.id: c.function.compilations for c in again}
     before = {c.id: b for of in compiled.values() for b, c in itertools.pairwise(of)}
     cleared = [c for c in again if c.id in before and _clearings(before[c.id]) < _clearings(c)]
-    return cleared if 2 * len(cleared) > len(again) >= FEW_LINES else []
+    return cleared if 2 * len(cleared) > len(again) >= FEW_CLEARED else []
 
 
 def _clearings(c: Compilation) -> int:
@@ -642,8 +521,6 @@ class Callback(NamedTuple):
     function: str
 
 
-_Part: TypeAlias = tuple[str, str]  # (file, function)
-_Applied: TypeAlias = tuple[Compilation, int]  # (an operation, the line of a function that applied it)
 Place: TypeAlias = Iteration | Callback | tuple[str, int]  # the last: (file, line)
 
 
