@@ -129,6 +129,36 @@ def sums() -> None:
         print(f"   with a product   {milliseconds(other, *arguments):8.1f} ms")
 
 
+def deposits() -> None:
+    cells, rays = 48, 256
+    directions = jax.random.normal(jax.random.key(0), (rays, 3))
+
+    def taken(position: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(jnp.clip(position.astype(int), 0, cells - 1).T)
+
+    def of_one_ray(direction: jax.Array) -> jax.Array:
+        def move(_: int, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            position, grid = state
+            return position + 0.5 * direction, grid.at[taken(position)].add(1.0)
+
+        start = jnp.full(3, cells / 2), jnp.zeros((cells, cells, cells))
+        return jax.lax.fori_loop(0, 6, move, start)[1]
+
+    def own_grids(directions: jax.Array) -> jax.Array:
+        return jax.vmap(of_one_ray)(directions).sum(0)
+
+    def one_grid(directions: jax.Array) -> jax.Array:
+        def move(_: int, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            positions, grid = state
+            return positions + 0.5 * directions, grid.at[taken(positions)].add(1.0)
+
+        start = jnp.full((rays, 3), cells / 2), jnp.zeros((cells, cells, cells))
+        return jax.lax.fori_loop(0, 6, move, start)[1]
+
+    print(f"JX211  a grid per ray   {milliseconds(own_grids, directions):8.1f} ms", end="")
+    print(f"   one grid         {milliseconds(one_grid, directions):8.1f} ms")
+
+
 def powers() -> None:
     x = jnp.linspace(0.1, 2, 4_000_000)
     pairs: list[tuple[str, Callable[..., Any], str, Callable[..., Any]]] = [
@@ -203,6 +233,7 @@ if __name__ == "__main__":
     jacobians()
     forms()
     sums()
+    deposits()
     powers()
     draws()
     stored()
