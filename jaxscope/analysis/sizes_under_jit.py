@@ -5,8 +5,9 @@ begin at the value of an array."""
 from __future__ import annotations
 
 import ast
+import builtins
 
-from jaxscope.analysis.line_names import Definition, full_name, function, imported
+from jaxscope.analysis.line_names import Definition, full_name, function, imported, takes_objects
 from jaxscope.analysis.rewrap_site import last_name, syntax
 
 # Functions of jax.numpy whose result has a size that depends on values -> the option that fixes the size
@@ -15,6 +16,7 @@ _SIZED = dict.fromkeys(
     + ("unique_values", "union1d", "intersect1d", "setdiff1d", "setxor1d", "extract", "compress", "where"),
     "size",
 ) | {"bincount": "length"}
+_BUILTINS = frozenset(dir(builtins))
 # Functions whose first or second argument is a size
 _WITH_SIZE = frozenset({"zeros", "ones", "full", "empty", "arange", "eye", "range", "one_hot", "linspace"})
 
@@ -58,6 +60,70 @@ def item_as_size(source: str | None, name: str) -> tuple[int, str] | None:
     return None
 
 
+def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[str, ...] | None:
+    """Return the parameters of the function ``name`` that must stay Python values under jit: sizes, flags,
+    texts and functions, also if a function of the same file gets them, through at most ``depth`` calls.
+    Return None if the source does not tell: the function is not found, takes objects, or calls functions of
+    other files than those of JAX and NumPy."""
+    found, defined = syntax(source), function(source, name)
+    if found is None or defined is None or takes_objects(source, name) or defined.args.vararg is not None:
+        return None
+    names, parameters = imported(found), _parameters(defined)
+    static = {p for p, value in _defaults(defined) if isinstance(value.value, (bool, str))}
+    for n in ast.walk(defined):
+        if isinstance(n, (ast.If, ast.While, ast.IfExp)):
+            static |= {m.id for m in _operands(n.test) if isinstance(m, ast.Name)}
+        if not isinstance(n, ast.Call):
+            continue
+        if isinstance(n.func, ast.Name) and n.func.id in parameters:
+            static.add(n.func.id)
+        called = last_name(n.func)
+        if called in _WITH_SIZE:
+            static |= {a.id for a in n.args[:2] if isinstance(a, ast.Name)}
+        elif called is not None and function(source, called) is not None and called != name:
+            inner = python_parameters(source, called, depth - 1) if depth else None
+            if inner is None:
+                return None
+            static |= {a for a, p in _passed(source, n, called) if p in inner}
+        elif isinstance(n.func, ast.Name) and not {n.func.id} & (_BUILTINS | {*parameters}):
+            package = full_name(n.func, names).partition(".")[0]
+            if package not in ("jax", "numpy", "math", "functools"):
+                return None
+    return tuple(p for p in parameters if p in static)
+
+
+def _operands(test: ast.expr) -> list[ast.expr]:
+    """Return the parts of a condition that are variables or comparisons with a text: ``flag`` for ``flag``,
+    ``not flag`` and ``flag and other``, ``mode`` for ``mode == "fast"`` and for ``mode is None``."""
+    if isinstance(test, ast.BoolOp):
+        return [part for value in test.values for part in _operands(value)]
+    if isinstance(test, ast.UnaryOp):
+        return _operands(test.operand)
+    if isinstance(test, ast.Compare):
+        constant = all(
+            isinstance(c, ast.Constant) and isinstance(c.value, (str, type(None))) for c in test.comparators
+        )
+        return [test.left] if constant else []
+    return [test]
+
+
+def _defaults(defined: Definition) -> list[tuple[str, ast.Constant]]:
+    """Return (parameter, default) for the parameters of ``defined`` whose default is a constant."""
+    positional = [a.arg for a in (*defined.args.posonlyargs, *defined.args.args)]
+    last = zip(reversed(positional), reversed(defined.args.defaults), strict=False)
+    by_name = zip((a.arg for a in defined.args.kwonlyargs), defined.args.kw_defaults, strict=True)
+    return [(name, value) for name, value in (*last, *by_name) if isinstance(value, ast.Constant)]
+
+
+def _passed(source: str | None, call: ast.Call, name: str) -> list[tuple[str, str]]:
+    """Return (variable, parameter) for the variables that ``call`` passes to the function ``name``."""
+    defined = function(source, name)
+    if defined is None:
+        return []
+    given = [*zip(_parameters(defined), call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+    return [(value.id, p) for p, value in given if p is not None and isinstance(value, ast.Name)]
+
+
 def dynamic_slice(text: str | None) -> str | None:
     """Return what to write in a jitted function instead of ``text``, the source of a slice that begins at the
     value of an array: ``jax.lax.dynamic_slice_in_dim(x, i, 16)`` for ``x[i : i + 16]``. Return None if
@@ -93,5 +159,5 @@ def _sizes(source: str | None, call: ast.Call) -> list[ast.expr]:
 
 def _parameters(defined: Definition) -> list[str]:
     """Return the names of the parameters of ``defined``, without ``self``."""
-    names = [a.arg for a in (*defined.args.posonlyargs, *defined.args.args)]
+    names = [a.arg for a in (*defined.args.posonlyargs, *defined.args.args, *defined.args.kwonlyargs)]
     return names[1:] if names[:1] == ["self"] else names

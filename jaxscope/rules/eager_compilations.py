@@ -29,6 +29,7 @@ from jaxscope.rules import (
     jit_obstacles,
     library_calls,
     loop_calls,
+    loop_functions,
     outside_jit,
     repeated_loops,
 )
@@ -669,7 +670,7 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
     else:
         name = function.replace(".<locals>", "")
         # filter_jit has no such option, and a module is no static argument.
-        statics = message("python-values-static") if how == "jit" else None
+        statics = loop_functions.of_python(run, iteration.file, function) if how == "jit" else None
         words = message("fix-jit-step-function", function=name, how=how, calls=None, statics=statics)
         if written := line_names.attributes_set(text, function):
             words = message("fix-jit-part-of-method", function=name, how=how, names=Names(written, LINES))

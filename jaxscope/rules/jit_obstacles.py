@@ -13,7 +13,7 @@ from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
 from jaxscope.schema.findings import Fix, extended
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Message
+from jaxscope.schema.messages import Message, message
 
 _CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
 Functions = Collection[tuple[str, str]]  # (file, qualified name) of each
@@ -54,7 +54,10 @@ def with_obstacles(
     sized = _sized(run, indexing, lines)
     if sized is not None:
         at, expression, option = sized
-        fix = extended(fix, "fix-size-by-values", line=at, expression=expression, option=option) or fix
+        options = f"{option}=N" if option == "length" else f"{option}=N, fill_value=-1"
+        padding = message("minus-one-is-padding") if option != "length" else None
+        slug = "fix-size-by-values"
+        fix = extended(fix, slug, line=at, expression=expression, options=options, padding=padding) or fix
     item = _item_as_size(run, indexing)
     if item is not None:
         fix = extended(fix, "fix-item-as-size", line=item[0], item=item[1]) or fix

@@ -8,7 +8,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxscope.analysis import jit_decorators, line_names, loop_calls
+from jaxscope.analysis import jit_decorators, line_names, loop_calls, sizes_under_jit
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import loop_from, root, takes_elements
 from jaxscope.analysis.rewrap_site import hands_over, last_name, syntax
@@ -19,7 +19,7 @@ from jaxscope.rules import jit_obstacles, outside_jit, root_cause
 from jaxscope.schema.findings import Fix, extended
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
-from jaxscope.schema.messages import Names, message
+from jaxscope.schema.messages import Message, Names, message
 
 NEARLY_ALL = 0.9  # share of a loop's time in a function that is worth jitting instead of the iteration
 FEW, SOME = 3, 0.1  # so many functions are named, each with at least this share of the loop's time
@@ -40,13 +40,26 @@ def advice(run: Run, loop: Loop) -> Fix | None:
     fix, inner = (around, loop.line) if around is not None else (_of_called(run, loop), None)
     if fix is None:
         return None
-    name = fix.arguments.get("function")
-    elements = takes_elements(loop_from(sources.of(run)(loop.line.file), loop.line.line))
-    if around is None and elements and isinstance(name, str) and "." not in name:
-        return extended(fix, "fix-or-vmap", function=name, loop=loop.line) or fix
     if "functions" in fix.arguments:
         return fix
-    return root_cause.with_inner_loop(run, fix, inner or line_times.inner_loop(run, loop, INNER))
+    inner = inner or line_times.inner_loop(run, loop, INNER)
+    if around is not None or (inner is not None and _defining(inner) != loop.line.function):
+        return root_cause.with_inner_loop(run, fix, inner)
+    # The loops are around the call of the function.
+    name, calling = fix.arguments.get("function"), inner or loop.line
+    statement = loop_from(sources.of(run)(calling.file), calling.line)
+    elements = takes_elements(statement) if statement is not None else inner is not None  # a comprehension
+    if elements and isinstance(name, str) and "." not in name:
+        return extended(fix, "fix-or-vmap", function=name, loop=calling) or fix
+    return fix
+
+
+def _defining(at: Frame) -> str:
+    """Return the qualified name of the function that contains the line ``at``, also if the line is in a
+    comprehension, which is a function of its own before Python 3.12."""
+    if not at.function.endswith("comp>"):
+        return at.function
+    return at.function.rpartition(".<locals>.")[0] or "<module>"
 
 
 def _around(run: Run, loop: Loop) -> Fix | None:
@@ -153,6 +166,15 @@ def _is_line_of(loop: Loop, f: Frame) -> bool:
     return inside and (f.function == loop.line.function or f.function.endswith(">"))
 
 
+def of_python(run: Run, file: str, function: str) -> Message | None:
+    """Return a clause with the arguments of ``function`` in ``file`` that jit must get as static, or, if they
+    are unknown, with the kinds of such arguments. None if there are none."""
+    names = sizes_under_jit.python_parameters(sources.of(run)(file), function)
+    if names is None:
+        return message("python-values-static")
+    return message("named-static", names=Names(names, LINES)) if names else None
+
+
 def as_a_whole(run: Run, file: str, function: str, calls: str | None = None) -> Fix | None:
     """Return the advice to jit ``function`` of ``file`` as a whole, or its computation if it is a method that
     assigns to attributes. None if it is another method or a lambda."""
@@ -163,7 +185,7 @@ def as_a_whole(run: Run, file: str, function: str, calls: str | None = None) -> 
         return Fix(words, "jit", {"function": name})
     if "." in name or name.endswith("<lambda>"):
         return None
-    statics = message("python-values-static")
+    statics = of_python(run, file, function)
     called = message("which-calls", function=calls.replace(".<locals>", "")) if calls is not None else None
     words = message("fix-jit-step-function", function=name, how="jit", calls=called, statics=statics)
     return Fix(words, "jit", {"function": name})

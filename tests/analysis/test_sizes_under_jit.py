@@ -77,3 +77,41 @@ def test_an_item_of_an_argument_that_is_a_size_is_found(function, found):
 )
 def test_a_slice_that_begins_at_a_value_is_written_for_jit(text, instead):
     assert sizes_under_jit.dynamic_slice(text) == instead
+
+
+PARAMETERS = """
+import jax, jax.numpy as jnp
+from mylib import transform
+
+def drawn(key, n, scale):
+    return scale * jax.random.normal(key, (3,)) + jnp.zeros(n)
+
+def loss(params, x, size, train, mode, act):
+    if train and mode == "fast":
+        x = act(x)
+    return drawn(params, size, x)
+
+def plain(x, y, steps=3, verbose=False):
+    return jnp.where(x > y, x, y)
+
+def unknown(x, y):
+    return transform(x) + y
+
+def of_object(model, x):
+    return model.w @ x
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        ("drawn", ("n",)),
+        ("loss", ("size", "train", "mode", "act")),
+        ("plain", ("verbose",)),
+        ("unknown", None),
+        ("of_object", None),
+        ("missing", None),
+    ],
+)
+def test_parameters_that_stay_python_values_are_named(function, names):
+    assert sizes_under_jit.python_parameters(PARAMETERS, function) == names

@@ -113,9 +113,10 @@ TEMPLATES = {
         " the program does not wait for the device"
     ),
     "fix-final-length": (
-        "make {path} as long as it will be at the end, and write into it inside the jitted function: {path} ="
-        " {path}.at[i].set(value). Each new length copies the whole array, and recompiles the functions that"
-        " use it"
+        "make {path} as long as it will be at the end, and write each new element into it inside the jitted"
+        " function, at its position n: {path}.at[n].set(value), or {path}.at[:, n] along the second axis."
+        " What reads {path} must then leave out the elements after n (a mask, or jax.lax.dynamic_slice)."
+        " Each new length copies the whole array, and recompiles the functions that use it"
     ),
     "fix-keep-error-text": (
         "keep str(error) in {container}, or error.with_traceback(None): an exception keeps the"

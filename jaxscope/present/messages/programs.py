@@ -228,7 +228,7 @@ TEMPLATES = {
         "jit {transform} of {function}. Then write a function that calls this jitted function and returns"
         " (float(value), numpy.asarray(gradient)), and pass your function with jac=True to {call}"
     ),
-    "costly-form": "{function} {what}, which takes {times} times as many operations as necessary",
+    "costly-form": "{function} {what}; this takes {times} times as many operations as necessary",
     "slow-form": "{function} {what}. A matrix product computes the same faster",
     "numbers-merged": (
         "{expression} converts {before} to {after}, in which {share} of the neighboring numbers that"
@@ -370,15 +370,15 @@ TEMPLATES = {
     "convolution-with-large-kernel": "computes a convolution with a large kernel directly",
     "categorical-of-many": "draws many times from the same probabilities with jax.random.categorical",
     "fix-choice": (
-        "use jax.random.choice, which needs one random number for each draw, and draws other numbers of the"
-        " same distribution: categorical(key, logits, shape=(m,)) becomes choice(key, n, (m,),"
+        "use jax.random.choice, which needs one random number for each draw, and draws different numbers from"
+        " the same distribution: categorical(key, logits, shape=(m,)) becomes choice(key, n, (m,),"
         " p=jax.nn.softmax(logits)), where n is the number of logits"
     ),
-    "sum-of-vmapped-arrays": "fills one array for each element of a vmap, and then adds these arrays up",
+    "sum-of-vmapped-arrays": "makes a whole array for each element of a vmap, and then adds these arrays up",
     "fix-one-array-for-all": (
         "let all elements add to one array: the function under vmap returns indices and values instead of an"
         " array, and after the vmap, array.at[indices].add(values) adds them all. If the function has a loop,"
-        " put the vmap into the loop, and let the loop carry the one array"
+        " put the vmap inside the body of the loop, which carries the one array"
     ),
     "fix-fftconvolve": (
         "use jax.scipy.signal.fftconvolve, which computes the same convolution with Fourier transforms:"

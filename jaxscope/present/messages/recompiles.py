@@ -199,10 +199,10 @@ TEMPLATES = {
         " static: round it up to one of a few values, and mask the part that is not needed"
     ),
     "fix-static-count": (
-        "write the loop at {loop}, which JAX unrolls into {path} copies of its body, as"
-        " jax.lax.fori_loop(0, {path}, ...), and {ordinary}: one program then runs any number of iterations."
-        " jax.grad cannot go through such a loop: there, use a jax.lax.scan over the largest {path}, whose"
-        " later iterations change nothing (jnp.where(i < {path}, new, old))"
+        "write the loop at {loop}, which runs {path} times and which JAX unrolls, as a jax.lax.scan with the"
+        " largest number of iterations, in which an iteration with i >= {path} changes nothing"
+        " (jnp.where(i < {path}, new, old)), and {ordinary}: one program then runs any number of iterations."
+        " If no gradient goes through the loop, jax.lax.fori_loop(0, {path}, ...) does the same"
     ),
     "fix-static-object": (
         "take the values that vary out of {path} and pass them as ordinary arguments; keep all other values"
@@ -603,8 +603,8 @@ TEMPLATES = {
         " with a mask"
     ),
     "fix-one-size-first": (
-        "{first}. Otherwise, jit compiles everything again for each size, which can take longer than now."
-        " Then {fix}"
+        "{first}. Without this change, jit would compile everything again for each size, which can take"
+        " longer than now. Then {fix}"
     ),
     "pad-to-one-size": "pad the arrays whose sizes change to one size, and mask the padding",
     "attributes-as-arguments": (
@@ -623,6 +623,7 @@ TEMPLATES = {
         " arguments, too"
     ),
     "which-calls": ", which calls {function},",
+    "named-static": ". Name {names} in static_argnames",
     "python-values-static": (
         ". Name arguments that are Python bools, strings, sizes, functions or models in static_argnames"
     ),
@@ -632,7 +633,7 @@ TEMPLATES = {
     ),
     "fix-reads-value": (
         "{fix}. A jitted function cannot read the value of an array, so Python cannot decide: at {line},"
-        " use jnp.where, jax.lax.cond or jax.lax.while_loop instead of {expression}"
+        " use jnp.where, jax.lax.cond or jax.lax.while_loop instead of Python's if or while on {expression}"
     ),
     "fix-returns-value": (
         "{fix}. A jitted function cannot read the value of an array: leave {expression} at {line} outside of"
@@ -643,9 +644,12 @@ TEMPLATES = {
         " jnp.where(condition, new, old) instead"
     ),
     "fix-size-by-values": (
-        "{fix}. In a jitted function, sizes cannot depend on values: pass {option}=N to {expression} at"
-        " {line}, where N is the largest possible size, and leave the padding out of all that follows (or"
-        " compute with all elements and a mask)"
+        "{fix}. In a jitted function, sizes cannot depend on values: pass {options} to {expression} at"
+        " {line}, where N is the largest possible size{padding}"
+    ),
+    "minus-one-is-padding": (
+        ". An element of -1 is padding, which must not change the result: multiply by 0 what it leads to, or"
+        " replace this with jnp.where"
     ),
     "fix-item-as-size": (
         "{fix}. jit traces the numbers in its arguments, also {item} at {line}, which has to stay a Python"

@@ -120,11 +120,9 @@ TEMPLATES = {
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in operations outside jit,"
         " {where}"
     ),
-    "with-compiling": "{finding}; compiling these operations took another {seconds}",
-    "with-running": "{finding}; running these operations took about another {seconds}",
-    "with-reading": (
-        "{finding}; going through the rows and reading the elements took about another {seconds}"
-    ),
+    "with-compiling": "{finding}; compiling these operations took {seconds} more",
+    "with-running": "{finding}; running these operations took about {seconds} more",
+    "with-reading": ("{finding}; going through the rows and reading the elements took about {seconds} more"),
     "python-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the measured time) in Python code between its"
         " calls of jitted functions, {where}"
@@ -214,8 +212,8 @@ TEMPLATES = {
         " iterations changes: {instead}"
     ),
     "fix-or-vmap": (
-        "{fix}. The iterations of the loop at {loop} need no results of each other: jax.vmap of {function},"
-        " over arrays of all arguments, computes them in one call, without the loop"
+        "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one, so jax.vmap"
+        " of {function} (with None in in_axes for arguments that stay the same) computes all in one call"
     ),
     "fix-loop-by-vmap": (
         "stack the arrays over which it iterates, and use jax.vmap (or jax.lax.scan) instead of the loop"

@@ -1,5 +1,5 @@
 # the images of a batch are augmented together, by a jitted function
-# applies: fix-inner-loop, fix-jit-step-function, python-values-static, fix-loop-by-vmap
+# applies: fix-or-vmap, fix-inner-loop, fix-jit-step-function, python-values-static, fix-loop-by-vmap
 import jax
 import jax.numpy as jnp
 import numpy as np

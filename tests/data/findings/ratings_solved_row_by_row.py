@@ -11,7 +11,7 @@ ratings = jnp.array(rng.random((USERS, ITEMS)) * (rng.random((USERS, ITEMS)) < 0
 
 def update(factors, others, ratings):
     for row in range(factors.shape[0]):
-        rated = jnp.nonzero(ratings[row])[0]  # must: JX133 first ~ pass size=N to jnp\.nonzero\(ratings\[row\]\)
+        rated = jnp.nonzero(ratings[row])[0]  # must: JX133 first ~ pass size=N, fill_value=-1 to jnp\.nonzero\(ratings\[row\]\)
         used = others[rated]
         normal = used.T @ used + 0.1 * jnp.eye(FACTORS)
         factors = factors.at[row].set(jnp.linalg.solve(normal, used.T @ ratings[row, rated]))

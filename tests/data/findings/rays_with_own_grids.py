@@ -15,7 +15,7 @@ def deposited(emission, directions, steps):
 
         return jax.lax.fori_loop(0, steps, move, (jnp.full(3, N / 2), jnp.zeros_like(emission)))[1]
 
-    return jax.vmap(ray)(directions).sum(0)  # must: JX211 first ~ fills one array for each element of a vmap
+    return jax.vmap(ray)(directions).sum(0)  # must: JX211 first ~ makes a whole array for each element of a vmap
 
 
 directions = jax.random.normal(jax.random.key(0), (RAYS, 3))
