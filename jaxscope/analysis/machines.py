@@ -147,8 +147,8 @@ def _gbit(per_chip: float, page: str, derived: str | None = None) -> Figure:
 
 
 def _libtpu(gib: float) -> Figure:
-    """Return the bytes of one device that a program can use: ``gib`` GiB, as libtpu states them in an
-    error."""
+    """Return the memory of one device that a program can use, with its source: ``gib`` GiB, the number in
+    libtpu's error for a program that does not fit."""
     return Figure(
         gib * GIB,
         "https://pypi.org/project/libtpu/0.0.42.1/",

@@ -209,15 +209,15 @@ class _Uses:
 
 
 def rows_read(leaf: Path, uses: Collection[Path], rows: int, leaves: Collection[Path] = ()) -> int:
-    """Return the most rows (elements along the first axis) of one array that the paths ``uses`` may read; 0
-    if they read nothing of it. Return ``rows`` if that is unknown.
+    """Return an upper bound on the number of rows (elements along the first axis) of one array that the paths
+    ``uses`` read; 0 if they read nothing of it, ``rows`` if that is unknown.
 
     Args:
       leaf: the path of the array in the result.
       uses: the paths of the parts of the result that are used.
       rows: the number of rows of the array.
-      leaves: the paths of all arrays of the result. An attribute that is no step of these paths is a method
-        or a property, which may read everything.
+      leaves: the paths of all arrays of the result. An attribute that is not part of any of these paths is
+        a method or a property, which may read everything.
     """
     found = 0
     for use in uses:

@@ -77,7 +77,7 @@ class Repository:
         """Return the id of the commit that ``ref`` names.
 
         Raises:
-          UsageError: there is no such commit.
+          UsageError: git does not find a commit with this name.
         """
         try:
             return self.git(

@@ -178,7 +178,8 @@ class ExecutableFrame(JaxFrame):
 
 @declared
 class DevicePutFrame(JaxFrame):
-    """The frame of JAX's ``batched_device_put``, which copies the shards of one array to their devices."""
+    """The frame of JAX's ``batched_device_put``, which copies the shards of one array to their devices
+    if they are not there already."""
 
     module, function = PXLA, "batched_device_put"
     aval: Any = private("Transferred.bytes")

@@ -91,8 +91,8 @@ def create_run(
 
 
 def _short(id: str) -> str:
-    """Return the job's ``id`` as a part of a file name. An id that is too long, or has characters that file
-    names may not have, is cut and gets a hash, so that different ids give different names."""
+    """Return the job's ``id`` as a part of a file name. If the id is too long or has characters that file
+    names may not have, return at most 24 characters of it, with other characters replaced, and a hash."""
     clean = store.clean_name(id)
     return (
         clean
@@ -156,8 +156,9 @@ def _torchrun(environ: Environment) -> Job | None:
 
 
 def _mpi(environ: Environment) -> Job | None:
-    """Return the job that the variables of an MPI launcher describe; None if they are not set. The launchers
-    are Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and others that use PMI or PMIx."""
+    """Return the job that the variables of an MPI launcher describe; None if no variable states the rank. The
+    launchers are Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and others that use PMI or PMIx. All jobs
+    have the id ``mpi`` if the launcher states no id. The size may be unknown (None)."""
     rank = _number(
         environ, "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"
     )

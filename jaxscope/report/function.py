@@ -40,13 +40,15 @@ Groups = list[tuple[str, list[str]]]  # label, and the names of the rows that it
 def render_function(
     run: Run, name: str, to: Console, directory: RunDir | None = None, *, everything: bool = False
 ) -> None:
-    """Print everything about the functions called ``name`` (mostly one) to the console ``to``.
+    """Print the functions that ``name`` means, usually one, to the console ``to``: their compilations, keys
+    and programs.
 
     Args:
-      name: the name of a function (``step``), or of one of its compilations (``step#3``).
-      directory: the directory of the run; None: unknown. The output then lacks the comparison with other
-        settings of ``run --vary``.
-      everything: print all rows and longer texts (``--all``).
+      name: the name of a function (``step``), the end of its qualified name, its id or its ``file:line``; or
+        one of these with the number of a compilation (``step#3``).
+      directory: the directory of the run; None: unknown. The output then lacks the programs with other
+        settings and other numbers of devices (``run --vary``).
+      everything: print all rows and whole texts (``--all``); else, long lists and texts are shortened.
 
     Raises:
       UsageError: there is no such function or compilation; the hint names similar ones.

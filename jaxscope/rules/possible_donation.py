@@ -113,9 +113,9 @@ def _finding(
     shared: Shared | None,
     mostly: float,
 ) -> tuple[Hashable, Finding]:
-    """Return (value, finding) about the arrays ``free``, which ``f`` could donate to its program ``p``.
-    Arguments with few of their bytes are left out. The value is equal for the same finding in another
-    program.
+    """Return (path of the largest array, finding) about the arrays ``free``, which ``f`` could donate to its
+    program ``p``. Arguments with a small share of these bytes are left out. The path identifies the finding:
+    with an equal path, another program of ``f`` has the same finding.
 
     Args:
       now: the arguments that ``f`` donates already.

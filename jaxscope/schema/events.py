@@ -416,25 +416,26 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
     Attributes:
       why: the occasion: step (a step ended), growth (there are more arrays), asked (requested by the user),
         exit (the recording ends) or exhausted (memory ran out). If steps are not counted, also miss (a call
-        of the user's function missed JAX's fast path) and time (a transfer or a call of a library's function,
-        some time after the last snapshot).
+        of the user's function missed JAX's fast path) and time (some time after the last snapshot: at a
+        transfer, at a call of a library's function that missed the fast path, or at a sample of the stack).
       step: the step that ended last, 0 if none has; None: steps are not counted.
       count: number of live arrays in ``groups``.
       shardings: the shardings to which the groups refer.
-      groups: the arrays, grouped by path and properties (shape, dtype, sharding, ...), the largest group
-        first. If there are too many groups, the smallest are merged.
+      groups: the arrays, grouped by path (without one: by the line that created them) and by properties
+        (shape, dtype, sharding, ...), the largest group first. If there are too many groups, the smallest
+        are merged.
       addressable: ids of the devices of this process, as ranges: ``"0-3,8"``.
       memory: the figures of the allocator of each device that reports them.
       host_limit: bytes of host memory that this process may use, if JAX's CPU backend is initialized; None:
         the backend is not initialized, or there is no known limit.
       cut: whether the search for variables that lead to the arrays stopped at a limit.
-      cost_seconds: CPU time that the snapshot took, in seconds.
+      cost_seconds: CPU time that the snapshot took, in seconds, without garbage collections.
       error: the error message, if memory ran out; else None.
       site: the user's line at which memory ran out; None: memory did not run out, or the line is unknown.
-      parts: number of further live arrays, in no group: shards that JAX keeps, which use the memory of arrays
-        in the groups, and to which no variable leads.
-      overlap: device id -> bytes that are counted in two groups, because an array shares the memory of
-        another array on this device, but not on all.
+      parts: number of further live arrays that no variable refers to, and whose memory counts with another
+        array; they are in no group.
+      overlap: device id -> bytes that are counted twice, because two arrays share memory on this device, but
+        not on all devices.
       lengths: path of a container -> its number of items, for the largest containers that lead to arrays. If
         the path is in ``bounded``, it is the largest number of items that the container may have
         (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``).

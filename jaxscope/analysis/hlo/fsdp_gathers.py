@@ -218,8 +218,9 @@ class Weights:
         return found[0].callee if found else None
 
     def _passed(self, body: Computation, parameter: Instruction) -> tuple[Computation, str] | None:
-        """Return (calling computation, name of an instruction) of the value that is passed for ``parameter``
-        to the computation ``body``. Return None unless exactly one instruction calls ``body``."""
+        """Return the instruction whose value is passed for ``parameter`` to the computation ``body``, as (its
+        computation, its name). Only a fusion, a call or an asynchronous call counts as a caller; None unless
+        exactly one calls ``body``."""
         at = number(operand_text(parameter.tail))
         calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in _CALLS]
         if at is None or len(calls) != 1:

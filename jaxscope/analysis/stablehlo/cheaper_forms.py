@@ -580,8 +580,9 @@ class _Search:
         return known
 
     def _reads_the_diagonal(self, user: int, operand: int, depth: int) -> bool:
-        """Compute the answer of ``_reads_diagonal``; False if more than ``depth`` operations must be
-        followed."""
+        """Return whether the operation ``user`` reads only the diagonal of its operand ``operand``, after at
+        most ``depth`` operations in a chain. False if this is not certain. ``_reads_diagonal`` stores the
+        answer for both numbers."""
         op = self.ops[user]
         if depth == 0:
             return False

@@ -123,8 +123,8 @@ class Guard:
         return entry[1]
 
     def returned(self) -> None:
-        """Remember the values that the pending trace read, because the call in which the trace began has
-        returned. Do nothing in another thread than that of the trace."""
+        """Finish the trace that this thread has begun, now that its call has returned: remember the values
+        that it read. Do nothing if there is no such trace, or in another thread."""
         pending = self.pending
         if pending is not None and pending.thread == threading.get_ident():
             self.take(pending, set())
@@ -409,8 +409,8 @@ class ClosureMonitor:
             self.tracker.look_after(max(1, self.tracker.ended - self._since))
 
     def exit(self) -> None:
-        """Check a last time, before the recording ends, whether the NumPy arrays that the watched functions
-        (``jaxscope.watch``) captured have changed."""
+        """Compare once more the NumPy arrays that the watched functions (``jaxscope.watch``) captured, before
+        the recording ends. Functions that were not called since the last comparison are left out."""
         for guard in self._guards():
             guard.exit()
 

@@ -40,8 +40,8 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 
 def _devices(s: Snapshot) -> Html | None:
-    """Return a table with a bar for each device, for the bytes of its live arrays. None if fewer than two or
-    more than MOST_DEVICES devices have arrays."""
+    """Return a folded table, below a summary, with the bytes of the live arrays on each device, also as bars.
+    None if fewer than two or more than MOST_DEVICES devices have arrays."""
     used = [(d, n) for d, n in sorted(s.by_device.items()) if n > 0]
     if not 2 <= len(used) <= MOST_DEVICES:
         return None
