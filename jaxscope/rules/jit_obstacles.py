@@ -16,6 +16,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, message
 
 _CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
+_STATEMENT = re.compile(r"(?:if|elif|while|assert)\s+(?P<condition>.+?)(?::(?:\s+\w.*)?|,\s*f?[\"'].*)?")
 Functions = Collection[tuple[str, str]]  # (file, qualified name) of each
 
 
@@ -43,7 +44,7 @@ def with_obstacles(
     read = _read(run, reading, loop)
     if read is not None:
         text = sources.line(run, read.source) if read.source is not None else ""
-        expression = read.text or text.strip().rstrip(":")  # the line has several such expressions
+        expression = read.text or _condition(text)  # the line has several such expressions
         decides = (read.kind == "bool" or _CONDITION.search(text)) and not _ends(run, read.source, loop)
         slug = "fix-reads-value" if decides else "fix-returns-value"
         fix = extended(fix, slug, line=read.source, expression=expression) or fix
@@ -66,6 +67,13 @@ def with_obstacles(
         at, expression, new = sliced
         fix = extended(fix, "fix-dynamic-slice", line=at, expression=expression, new=new) or fix
     return fix
+
+
+def _condition(line: str) -> str:
+    """Return the condition on a ``line`` of source: ``x > 0`` for ``if x > 0: break``. Return the line itself
+    if it has none."""
+    found = _STATEMENT.fullmatch(line.strip())
+    return found["condition"] if found is not None else line.strip().rstrip(":")
 
 
 def keeps_sizes(fix: Fix) -> bool:
