@@ -196,15 +196,13 @@ def makes_text(doing: str, t: LineTime) -> bool:
     return doing == PYTHON and t.library in _MAKE_TEXT
 
 
-def seconds_at(run: Run, lines: Collection[tuple[str, int]]) -> float | None:
-    """Return the seconds that the main thread spent on operations outside jit and on waiting for values, at
-    one of ``lines``, (file, number), or in a function called there. None if nothing was measured, or if there
-    are too few samples."""
-    found = [
-        t
-        for doing, t in entries(run)
-        if doing in (OPERATIONS, WAITING) and any(f.place in lines for f in t.stack)
-    ]
+def seconds_at(
+    run: Run, lines: Collection[tuple[str, int]], what: Collection[str] = (OPERATIONS, WAITING)
+) -> float | None:
+    """Return the seconds that the main thread spent on ``what`` (operations outside jit and waiting for
+    values) at one of ``lines``, (file, number), or in a function called there. None if nothing was measured,
+    or if there are too few samples."""
+    found = [t for doing, t in entries(run) if doing in what and any(f.place in lines for f in t.stack)]
     return sure_seconds(found)
 
 

@@ -15,6 +15,7 @@ from jaxscope.rules import memory_scale
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.line_times import CALLING, OPERATIONS, WAITING
 from jaxscope.schema.messages import Bytes, message
 
 TIMES = 16  # the array must be at least this many times as large as each array of which it is made
@@ -44,8 +45,8 @@ def stored_outside_jit(run: Run) -> Iterator[Finding]:
         seldom = any(reached_now_and_then(*line) for line in lines)
         looped = not seldom and any(in_a_loop(*line) for line in lines)
         seconds = line_times.seconds_in_loop(run, reduction.lines)
-        if seldom:  # the loop does other work in most of its iterations
-            seconds = line_times.seconds_at(run, {at.place})
+        if seldom or seconds is None:  # there is no loop, or it does other work in most of its iterations
+            seconds = line_times.seconds_at(run, {at.place}, (OPERATIONS, CALLING, WAITING))
         text = message(
             "stored-outside-jit",
             line=at,
