@@ -46,8 +46,11 @@ def with_obstacles(
         text = sources.line(run, read.source) if read.source is not None else ""
         expression = read.text or _condition(text)  # the line has several such expressions
         decides = (read.kind == "bool" or _CONDITION.search(text)) and not _ends(run, read.source, loop)
-        slug = "fix-reads-value" if decides else "fix-returns-value"
-        fix = extended(fix, slug, line=read.source, expression=expression) or fix
+        at = read.source
+        if decides:
+            fix = extended(fix, "fix-reads-value", line=at, expression=expression) or fix
+        else:
+            fix = extended(fix, "fix-returns-value", line=at, expression=expression) or fix
     masked = _masked(run, indexing)
     if masked is not None:
         fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
@@ -57,8 +60,17 @@ def with_obstacles(
         at, expression, option = sized
         options = f"{option}=N" if option == "length" else f"{option}=N, fill_value=-1"
         padding = message("minus-one-is-padding") if option != "length" else None
-        slug = "fix-size-by-values"
-        fix = extended(fix, slug, line=at, expression=expression, options=options, padding=padding) or fix
+        fix = (
+            extended(
+                fix,
+                "fix-size-by-values",
+                line=at,
+                expression=expression,
+                options=options,
+                padding=padding,
+            )
+            or fix
+        )
     item = _item_as_size(run, indexing)
     if item is not None:
         fix = extended(fix, "fix-item-as-size", line=item[0], item=item[1]) or fix
