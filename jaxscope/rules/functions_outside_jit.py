@@ -13,6 +13,7 @@ from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import jit_obstacles, loop_functions, outside_jit
+from jaxscope.rules.outside_jit import LOOPS
 from jaxscope.schema.findings import CERTAIN, NOTE, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
@@ -56,13 +57,21 @@ def find(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
         if DIRECT * its_own < len(own) and not whole:
             continue  # it only calls others, which may do what jit cannot
         fewest, share = (2, WHOLE) if whole else (FEW_LINES, TOGETHER)
-        if len(own) >= FEWEST and len(lines) >= fewest and sum(c.seconds for c, _ in own) >= share * total:
+        if len(own) >= FEWEST and len(lines) >= fewest and _avoidable(own) >= share * total:
             found = {inner: m for inner, m in found.items() if not m.keys() <= members.keys()}
             found[part] = members
     resized = {c.id for p in direct if payers.sizes_change(run, p) for c in p.compilations}
     for (file, function), members in found.items():
         grows = 3 * len(resized & members.keys()) >= len(members)
         yield _of_function(run, file, function, [*members.values()], grows=grows)
+
+
+def _avoidable(applied: Sequence[_Applied]) -> float:
+    """Return the seconds of the compilations ``applied`` that jit of their function saves. A jitted function
+    has to compile the loops (``lax.scan``), too, each once."""
+    first = {(c.function.id, line): c.id for c, line in reversed(applied)}
+    kept = set(first.values())
+    return sum(c.seconds for c, _ in applied if c.function.seen.name not in LOOPS or c.id not in kept)
 
 
 def _only_computes(run: Run, part: _Part, compiled: Sequence[Compilation]) -> bool:
@@ -130,7 +139,7 @@ def _of_function(run: Run, file: str, function: str, applied: Sequence[_Applied]
         source=Frame(file, lines[0], function),
         evidence=[_of_line(Frame(file, line, function), applied) for line in lines[:LISTED]],
         fix=fix,
-        seconds=sum(c.seconds for c, _ in applied),
+        seconds=_avoidable(applied),
         subject=(file, function),
         at_most=True,
         timed=True,

@@ -16,6 +16,8 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, message
 
 _CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
+# Functions of Python that compare values
+_COMPARES = re.compile(r"\b(?:sorted|min|max)\(")
 _STATEMENT = re.compile(r"(?:if|elif|while|assert)\s+(?P<condition>.+?)(?::(?:\s+\w.*)?|,\s*f?[\"'].*)?")
 Functions = Collection[tuple[str, str]]  # (file, qualified name) of each
 
@@ -45,9 +47,11 @@ def with_obstacles(
     if read is not None:
         text = sources.line(run, read.source) if read.source is not None else ""
         expression = read.text or _condition(text)  # the line has several such expressions
-        decides = (read.kind == "bool" or _CONDITION.search(text)) and not _ends(run, read.source, loop)
+        decides = _CONDITION.search(text) is not None and not _ends(run, read.source, loop)
         at = read.source
-        if decides:
+        if text.lstrip().startswith("assert "):
+            fix = extended(fix, "fix-check-outside", line=at, expression=expression) or fix
+        elif decides:
             fix = extended(fix, "fix-reads-value", line=at, expression=expression) or fix
         else:
             fix = extended(fix, "fix-returns-value", line=at, expression=expression) or fix
@@ -125,7 +129,7 @@ def _needs_the_value(kind: str, line: str) -> bool:
     """Return whether ``line``, a line of source, needs the value of the array that it copied to the host.
     ``kind`` is the kind of the copy (``bool``, ``float``, ...)."""
     if kind == "bool":
-        return _CONDITION.search(line) is not None
+        return (_CONDITION.search(line) or _COMPARES.search(line)) is not None
     # A library may only check the value, and skips the check under jit.
     return kind in ("float", "int", "item") and f"{kind}(" in line
 

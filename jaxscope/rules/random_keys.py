@@ -243,7 +243,9 @@ def draws_in_loops(run: Run) -> Iterator[Finding]:
         for loop, draws in lines.items():
             known.add(loop.place)
             called = tuple(dict.fromkeys(f"jax.random.{name[1:]}" for one in draws for name in one.functions))
-            at = tuple(dict.fromkeys(str((one.source or loop).line) for one in draws))
+            drawn = dict.fromkeys(one.source or loop for one in draws)
+            elsewhere = any(line.file != loop.file for line in drawn)
+            at = tuple(line if elsewhere else str(line.line) for line in drawn)
             text = message(
                 "one-key-in-program-loop",
                 function=f.display_name,

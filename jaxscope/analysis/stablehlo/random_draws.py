@@ -126,6 +126,8 @@ def in_loops(module: Module, sources: Sources) -> list[LoopDraws]:
         line = sources.own(loop).frame if loop is not None else None
         if loop is None or line is None or module.ops[loop].function in random:
             continue
+        if sources.in_library(loop):
+            continue  # in the loop of a sampler, the density must stay the same
         if loop not in insides:
             insides[loop] = _inside(module, sources, loop)
         if _is_same(values, flow.Value(index), 0, insides[loop], {}, DEPTH):

@@ -639,6 +639,9 @@ TEMPLATES = {
         "{fix}. A jitted function cannot read the value of an array: leave {expression} at {line} outside of"
         " it"
     ),
+    "fix-check-outside": (
+        "{fix}. A jitted function cannot check {expression} at {line}: check it outside of the function"
+    ),
     "fix-mask-index": (
         "{fix}. A jitted function cannot index with the condition {condition} at {line}: write"
         " jnp.where(condition, new, old) instead"
