@@ -18,7 +18,7 @@ from jaxscope.check.program_limits import of_programs
 from jaxscope.check.unknown import no_such_function, not_known
 from jaxscope.model import causes
 from jaxscope.model.function_lookup import matches
-from jaxscope.model.intervals import MOST_SECONDS, Occupied
+from jaxscope.model.intervals import MOST_SECONDS, UnionOfSpans
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
@@ -301,7 +301,7 @@ def seconds_within(compilations: Sequence[Compilation]) -> float:
         for event in (c.traced, c.lowered, c.compiled, c.failed)
         if event is not None and event.seconds is not None and 0 <= event.seconds < MOST_SECONDS
     ]
-    found = Occupied((end - int(spent * 1e9), end) for end, spent in phases).with_spans(()) / 1e9
+    found = UnionOfSpans((end - int(spent * 1e9), end) for end, spent in phases).with_spans(()) / 1e9
     # If a call reuses an earlier trace, only its seconds are recorded.
     reused = sum(c.trace_seconds or 0.0 for c in compilations if c.traced is None and c.failed is None)
     return found + reused

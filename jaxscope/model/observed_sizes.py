@@ -135,7 +135,7 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
             counts[next(iter(firsts.values()))] = f.counted_calls[process]
             continue
         # Calls were counted by the bytes of their NumPy arguments, which must differ between the sizes.
-        by_bytes = {transfers.brought(misses[i]): i for i in firsts.values()}
+        by_bytes = {transfers.numpy_bytes(misses[i]): i for i in firsts.values()}
         brought = f.brought.get(process)
         if not brought or len(by_bytes) < len(firsts) or not brought.keys() <= by_bytes.keys():
             return None

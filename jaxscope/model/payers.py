@@ -236,7 +236,7 @@ def recompiled_outside(run: Run) -> list[Compilation]:
     return [c for p in payers(run) for c in p.again]
 
 
-class Step(msgspec.Struct, frozen=True):
+class LoopBody(msgspec.Struct, frozen=True):
     """What one iteration of a loop in the user's code runs.
 
     Attributes:
@@ -258,7 +258,7 @@ class Step(msgspec.Struct, frozen=True):
     lines: list[int]
 
 
-def steps(run: Run) -> list[Step]:
+def steps(run: Run) -> list[LoopBody]:
     """Return what each iteration of the program's loops runs, for at most MOST_LOOPS (3) loops that call a
     jitted function of the user and run at least FEWEST_OPERATIONS (3) operations outside jit. Calls that only
     some iterations reach are left out. The loop whose functions took longest to compile comes first."""
@@ -281,7 +281,7 @@ def steps(run: Run) -> list[Step]:
             programs = {frozenset(functions) for functions in called[file, first, last].values()}
             by_line = Counter(operations.values())
             most = [line for line, n in by_line.most_common(MOST_LINES) if n > 1] or [*by_line][:MOST_LINES]
-            found.append(Step(Frame(file, first, ""), last, len(programs), len(operations), sorted(most)))
+            found.append(LoopBody(Frame(file, first, ""), last, len(programs), len(operations), sorted(most)))
     return found[:MOST_LOOPS]
 
 

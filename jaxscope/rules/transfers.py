@@ -143,7 +143,7 @@ def _waiting(run: Run) -> list[tuple[Frame, Finding]]:
             lines.setdefault((t.process.id, t.source.place), []).append(t)
     found = []
     for members in lines.values():
-        t = model.together(members)
+        t = model.summed(members)
         repeats = _repeats(run, t)
         if t.source is None or repeats is None:
             continue
@@ -210,7 +210,7 @@ def _mostly_waits(t: Transfer) -> bool:
 def _in_a_phase(t: Transfer) -> bool:
     """Return whether ``t`` has many transfers that took more than a fifth of the time since the previous
     transfer."""
-    return t.close >= FEWEST and (t.steps is None or t.close >= FEWEST_A_STEP * t.steps)
+    return t.close_waits >= FEWEST and (t.steps is None or t.close_waits >= FEWEST_A_STEP * t.steps)
 
 
 def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
@@ -379,8 +379,8 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
         ends = last < MOST_STEPS * total
         during = (last if ends else total) - first + 1
         if t.steps < max(FEWEST_STEPS, PHASE * total if ends else 0) or t.steps < MOST_STEPS * during:
-            often = t.close >= max(FEWEST, FEWEST_A_STEP * t.steps)
-            return message("so-often", n=t.close) if often else None
+            often = t.close_waits >= max(FEWEST, FEWEST_A_STEP * t.steps)
+            return message("so-often", n=t.close_waits) if often else None
         each = round(t.count / t.steps) if t.count is not None and t.steps else 1
         times = message("times-a-step", n=each) if each > 1 else None
         phase = message("phase-of-steps", first=first, last=last) if ends else None
