@@ -95,7 +95,7 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
             alike.setdefault((axis, tuple(sizes)), []).append(path)
     found = []
     # Padding a size that grows steadily only delays the next compilation.
-    if len(alike) == 1 and all(bucketing.creeps(sequence) for _, sequence in alike):
+    if len(alike) == 1 and all(bucketing.grows_steadily(sequence) for _, sequence in alike):
         return []
     counts = _calls(f, calls) if alike else None
     own = growing_args.arguments(run, f) if alike else frozenset()

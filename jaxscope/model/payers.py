@@ -18,11 +18,11 @@ from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import functions_called
 from jaxscope.analysis.rewrap_site import (
     depends_on_a_condition,
-    hands_over,
     in_a_loop,
-    is_task,
     loop_around,
+    passes_function,
     reached_now_and_then,
+    runs_as_task,
 )
 from jaxscope.model import causes, sources
 from jaxscope.model.causes import recompilations
@@ -206,8 +206,8 @@ def ran_once(run: Run, c: Compilation) -> bool:
     if not all((source := text(f.file)) is not None and not in_a_loop(source, f.line) for f in lines):
         return False
     return not any(
-        hands_over(text(outer.file), outer.line, name)
-        or is_task(text(inner.file), inner.line, name, text(outer.file), outer.line)
+        passes_function(text(outer.file), outer.line, name)
+        or runs_as_task(text(inner.file), inner.line, name, text(outer.file), outer.line)
         for inner, outer in itertools.pairwise(lines)
         for name in [inner.function.rpartition(".")[2]]
     )

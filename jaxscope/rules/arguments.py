@@ -175,12 +175,12 @@ def _a_size_each(group: Group) -> bool:
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
     """Return whether exactly one axis differs between ``shapes``, those of an argument in successive calls,
-    and grows by a fixed amount, with few restarts (``bucketing.creeps``):
+    and grows by a fixed amount, with few restarts (``bucketing.grows_steadily``):
     ``[(8, 1), (8, 2), (8, 3), (8, 4)]``."""
     if len({len(shape) for shape in shapes}) != 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
-    return len(changing) == 1 and bucketing.creeps(changing[0])
+    return len(changing) == 1 and bucketing.grows_steadily(changing[0])
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
