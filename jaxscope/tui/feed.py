@@ -323,7 +323,7 @@ class Feed:
 
     @staticmethod
     def _variants(feeds: Sequence[Feed]) -> list[Variant]:
-        return [variants.one(feed.run, feed.directory) for feed in feeds]
+        return [variants.variant_of(feed.run, feed.directory) for feed in feeds]
 
     def _compare(self) -> bool:
         """Compute the causes of each new compilation, a few at a time, so that keys and new events do not

@@ -21,7 +21,7 @@ from jaxscope.model import target_programs
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
 from jaxscope.present import targets
-from jaxscope.present.programs import between, in_short
+from jaxscope.present.programs import bytes_within, in_short
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, size
 from jaxscope.report.text import which
@@ -427,7 +427,7 @@ def _sends(s: Seen, _: int) -> str:
     found = _hlo(s)
     if found is None:
         return ""
-    return between(branches.bounds_of((c.branches, c.sent_bytes) for c in found.collectives))
+    return bytes_within(branches.bounds_of((c.branches, c.sent_bytes) for c in found.collectives))
 
 
 def _memory(s: Seen, _: int) -> str:
