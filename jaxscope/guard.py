@@ -265,11 +265,11 @@ class Watch:
         """
         from jaxscope.check import gate
         from jaxscope.schema.findings import ERROR
-        from jaxscope.schema.steps import known
+        from jaxscope.schema.steps import single_number
 
         assert self._block is not None
         names = _names(self._functions)
-        steps = [known(step, self._after) for step in self._block.steps().values()]
+        steps = [single_number(step, self._after) for step in self._block.steps().values()]
         allowed = not steps or (self._after and all(s is not None and s <= self._after for s in steps))
         if allowed and not names:
             return []

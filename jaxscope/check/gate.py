@@ -23,7 +23,7 @@ from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Evidence, Fin
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import UNHEARD
 from jaxscope.schema.messages import Count, Message, Parts, Words, message
-from jaxscope.schema.steps import Either, Step, known
+from jaxscope.schema.steps import Either, Step, single_number
 
 CODE = "JX190"
 STEPS_UNKNOWN = "steps-unknown"
@@ -133,7 +133,7 @@ def late_after(
             continue
         if functions is not None and not _meant(c, functions):
             continue
-        step = known(part_of_run[c.id], n)
+        step = single_number(part_of_run[c.id], n)
         if (n and step is not None and step <= n) or not keep(CODE, c.site):
             continue
         if n and step is None:

@@ -231,5 +231,6 @@ def _writes(directory: RunDir, log: str, process: _Logged) -> bool | None:
     if process.ended is not None or started is None:
         return False
     path = directory.events / f"{log}.jsonl"
-    holds = liveness.holds(path, started.machine, started.locked) if started.machine is not None else None
-    return holds if holds is not None else liveness.recent(process.last_ns / 1e9) or None
+    machine = started.machine
+    alive = liveness.writer_alive(path, machine, started.locked) if machine is not None else None
+    return alive if alive is not None else liveness.recent(process.last_ns / 1e9) or None

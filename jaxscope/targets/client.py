@@ -40,7 +40,7 @@ def main(directory: str) -> None:
     for line in sys.stdin:
         path = Path(line.strip())
         if path.name:
-            queue.answer(serve(run, queue, path, topologies))
+            queue.put_result(serve(run, queue, path, topologies))
 
 
 def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:

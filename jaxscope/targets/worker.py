@@ -110,7 +110,7 @@ class Worker:
             if not path.exists():
                 return  # another worker of this run has compiled it meanwhile
             self._say(TargetCompiling(program=job.id, target=job.target.name))
-            tried = self._queue.tried(job.id)
+            tried = self._queue.count_attempt(job.id)
             if tried < TRIES:
                 result = self._compiler.compile(job, path)
             else:
