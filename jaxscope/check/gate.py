@@ -402,7 +402,7 @@ def _unplaced(n: int, compilations: Sequence[Compilation], part_of_run: Part) ->
             reason=reason,
         )
         fix = message("fix-count-in-one-way")
-        yield msgspec.structs.replace(unknown.not_known(text, uncertain[0]), severity=ERROR, fix=fix)
+        yield msgspec.structs.replace(unknown.unchecked_note(text, uncertain[0]), severity=ERROR, fix=fix)
 
 
 def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:

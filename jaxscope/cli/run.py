@@ -77,7 +77,7 @@ def handle(args: argparse.Namespace) -> int:
     _complete(opts)
     rounds = sweep.rounds_of(opts, program)
     first = rounds[0]
-    limits = _limits(opts, rounds)
+    limits = _check_options(opts, rounds)
     if opts.detach:
         return _detach(first, opts)
     record = _make_run(first, opts)
@@ -134,7 +134,7 @@ def _complete(opts: argparse.Namespace) -> None:
         _as_one_of_many(opts)
 
 
-def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
+def _check_options(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
     """Return the options of ``--check``, completed from the configuration, as name -> value; None without
     ``--check``. If there are also targets (accelerators to compile for), set ``opts.wait_targets``.
     ``rounds`` are the executions of the program.
@@ -424,7 +424,7 @@ def _report(
     """Print the summary of the run on stderr, or why nothing was recorded. If this fails, print the error.
     ``unseen``: the terminal interface hid the program's output."""
     try:
-        if not _something(record, ended, read):
+        if not _has_report(record, ended, read):
             from jaxscope.launch import recording_check
 
             seen = recording_check.look(record, ended.pid)
@@ -483,7 +483,7 @@ def _other_ranks(record: RunDir) -> Job | None:
     return read.read(whole)
 
 
-def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
+def _has_report(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
     """Return whether the run ``record`` has anything to report.
 
     Args:
@@ -518,7 +518,7 @@ def _checked(
         return ended.leave()
     try:
         # A program without jax has nothing to check, and a program that could not be recorded looks the same.
-        if record is None or not _something(record, ended, read):
+        if record is None or not _has_report(record, ended, read):
             raise UsageError(
                 "nothing was recorded, so nothing can be checked",
                 hint="check a program that imports jax in the Python that jaxscope run starts",
