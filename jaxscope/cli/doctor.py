@@ -206,7 +206,7 @@ def _compiler(platform: str) -> tuple[str | None, str | None]:
     lacking = client.missing(platform)
     if lacking is not None:
         return lacking.sentence, None
-    return None, client.compiler(platform) or "there"
+    return None, client.compiler_version(platform) or "there"
 
 
 def _probed() -> tuple[list[Field], str | None]:

@@ -91,7 +91,7 @@ def machine(tmp_path, monkeypatch):
     """Places for two compilers, which no other run on this machine has."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr(worker_, "places", lambda: 2)
+    monkeypatch.setattr(worker_, "compiler_slots", lambda: 2)
 
 
 @contextlib.contextmanager
@@ -99,9 +99,9 @@ def taken(tmp_path, places):
     """Another process that has so many of the machine's places; its id."""
     code = (
         "import sys, tempfile, time; from jaxscope.targets import worker; import contextlib\n"
-        "tempfile.tempdir, worker.places = sys.argv[1], lambda: int(sys.argv[2])\n"
+        "tempfile.tempdir, worker.compiler_slots = sys.argv[1], lambda: int(sys.argv[2])\n"
         "with contextlib.ExitStack() as stack:\n"
-        "    [stack.enter_context(worker.place(print)) for _ in range(int(sys.argv[2]))]\n"
+        "    [stack.enter_context(worker.compiler_slot(print)) for _ in range(int(sys.argv[2]))]\n"
         "    print('taken', flush=True); time.sleep(600)"
     )
     other = subprocess.Popen(
@@ -155,7 +155,7 @@ def test_a_run_that_waits_for_the_compilers_of_others_says_for_which_processes(p
 
 
 def test_nobody_waits_for_the_compilers_of_others_for_ever(machine, tmp_path):
-    with taken(tmp_path, 2), worker_.place(lambda processes: None, limit=0.3):
+    with taken(tmp_path, 2), worker_.compiler_slot(lambda processes: None, limit=0.3):
         pass  # without a place
 
 

@@ -152,7 +152,7 @@ class HostCopies:
         if self._by_shard.get(place) is False:
             return None, None
         shard = whole = None  # JAX 0.10 copies an array on several devices shard by shard
-        if jax_internals.on_stack(jax_internals.ValueFrame, frame):
+        if jax_internals.is_frame_of(jax_internals.ValueFrame, frame):
             local = jax_internals.ValueFrame(frame)
             shard = local.i
             if shard is jax_internals.Missing.UNKNOWN:
