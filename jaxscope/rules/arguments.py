@@ -35,14 +35,14 @@ _TYPED = {
 }
 
 
-def _weight(group: Group) -> str:
+def _severity(group: Group) -> str:
     """Return the severity of the finding about ``group``, calls that recompiled for another shape: NOTE if no
     more shapes are expected (``_settled``), or if the number of dimensions changed and the calls are not one
     for each leaf of a pytree; else WARNING."""
     return NOTE if _settled(group) or (group.cause.kind == "rank" and not group.of_leaves) else WARNING
 
 
-@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
+@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_severity)
 def changing_shape(group: Group) -> Fix | None:
     """Return the advice for calls that recompiled for another shape; None if the sizes seem intended (one for
     training, one for tests), or JX114 has the advice."""
