@@ -299,7 +299,7 @@ async def large(rounds: int, folder: Path, scale: float) -> dict[str, object]:
         await asyncio.sleep(0.002)
     searched = time.perf_counter() - began
     began = time.perf_counter()
-    view.look_for("nowhere to be found")
+    view.search("nowhere to be found")
     while view._search is not None:
         await asyncio.sleep(0.002)
     nothing = time.perf_counter() - began

@@ -54,7 +54,7 @@ class _Watched(Call):
         if each is not None:
             each(args, kwargs)
         if looks and self._jaxscope_guard is not None:
-            self._jaxscope_guard.look(args)
+            self._jaxscope_guard.check(args)
         return result
 
     @property  # type: ignore[misc]

@@ -36,12 +36,12 @@ class NoRecompiles:
     def __init__(self, after: int, functions: Functions) -> None:
         self._after = after
         self._functions = functions
-        self._open: list[Watch] = []
+        self._open: list[GuardedBlock] = []
 
     def __enter__(self) -> NoRecompiles:
-        watch = Watch(self._after, self._functions)
-        watch.begin()
-        self._open.append(watch)
+        block = GuardedBlock(self._after, self._functions)
+        block.begin()
+        self._open.append(block)
         return self
 
     def __exit__(
@@ -52,9 +52,9 @@ class NoRecompiles:
         # Each thread closes the block that it opened. A thread that opened none (an ExitStack can be closed
         # in another thread) closes the latest block.
         here = threading.get_ident()
-        watch = next((w for w in reversed(self._open) if w.thread == here), self._open[-1])
-        self._open.remove(watch)
-        watch.end(failed=error is not None)
+        block = next((w for w in reversed(self._open) if w.thread == here), self._open[-1])
+        self._open.remove(block)
+        block.end(failed=error is not None)
 
     def __call__(self, function: Any) -> Any:
         """Return ``function`` wrapped, so that each call is checked like a ``with`` block.
@@ -71,18 +71,18 @@ class NoRecompiles:
                 " jaxscope.no_recompiles(after=1): ...",
                 slug="gate-function",
             )
-        new_watch = functools.partial(Watch, self._after, self._functions)
+        new_block = functools.partial(GuardedBlock, self._after, self._functions)
         if inspect.isasyncgenfunction(function):
-            return _guarded_async_generator(function, new_watch)
+            return _guarded_async_generator(function, new_block)
         if inspect.iscoroutinefunction(function):
-            return _guarded_coroutine(function, new_watch)
+            return _guarded_coroutine(function, new_block)
         if inspect.isgeneratorfunction(function):
-            return _guarded_generator(function, new_watch)
+            return _guarded_generator(function, new_block)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            watch = new_watch()
-            with watch, watch.running():
+            block = new_block()
+            with block, block.running():
                 return function(*args, **kwargs)
 
         return call
@@ -134,7 +134,7 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
     return NoRecompiles(after, functions)
 
 
-class Watch:
+class GuardedBlock:
     """One ``no_recompiles`` block, from its beginning to its end. ``after`` is the last training step in
     which something may compile. ``functions`` are the functions to check, by name, by shell pattern or as
     objects; None: all.
@@ -197,7 +197,7 @@ class Watch:
         """Join the active recording, or begin a recording, and create the block, which is not open yet."""
         from jaxscope.capture.steps.scope import RecordingScope
 
-        self._session = _Own.join()
+        self._session = _OwnRecording.join()
         self._failed = recorded_part.failed()
         self._block = RecordingScope(self._session.tracker, self._alarm)
 
@@ -230,7 +230,7 @@ class Watch:
         finally:
             if self._block is not None:
                 self._block.alarm = None  # breaks the reference cycle with this object
-            _Own.leave(session)
+            _OwnRecording.leave(session)
 
     # -- the verdict ----------------------------------------------------------------------------------
 
@@ -265,11 +265,11 @@ class Watch:
         """
         from jaxscope.check import gate
         from jaxscope.schema.findings import ERROR
-        from jaxscope.schema.steps import known
+        from jaxscope.schema.steps import single_number
 
         assert self._block is not None
         names = _names(self._functions)
-        steps = [known(step, self._after) for step in self._block.steps().values()]
+        steps = [single_number(step, self._after) for step in self._block.steps().values()]
         allowed = not steps or (self._after and all(s is not None and s <= self._after for s in steps))
         if allowed and not names:
             return []
@@ -301,7 +301,7 @@ class Watch:
             )
 
 
-class _Own:
+class _OwnRecording:
     """The temporary recording of ``no_recompiles`` blocks, which is used if no other recording is active. The
     first block begins the recording, and the last open block ends it."""
 
@@ -365,20 +365,20 @@ def _inside_jax() -> bool:
     return any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1)))
 
 
-def _guarded_async_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
-    """Return ``function``, an async generator function, wrapped so that each call is checked. ``new_watch``
-    makes the ``Watch`` of a call. What the consumer of the values compiles is not checked."""
+def _guarded_async_generator(function: Any, new_block: Callable[[], GuardedBlock]) -> Any:
+    """Return ``function``, an async generator function, wrapped so that each call is checked. ``new_block``
+    makes the ``GuardedBlock`` of a call. What the consumer of the values compiles is not checked."""
 
     @functools.wraps(function)
     async def call_async_generator(*args: Any, **kwargs: Any) -> Any:
-        watch = new_watch()
-        with watch:
+        block = new_block()
+        with block:
             inner = function(*args, **kwargs)
             go, value = inner.asend, None
             try:
                 while True:
                     try:
-                        with watch.running():
+                        with block.running():
                             made = await go(value)
                     except StopAsyncIteration:
                         return
@@ -394,40 +394,40 @@ def _guarded_async_generator(function: Any, new_watch: Callable[[], Watch]) -> A
     return call_async_generator
 
 
-def _guarded_coroutine(function: Any, new_watch: Callable[[], Watch]) -> Any:
-    """Return ``function``, an ``async`` function, wrapped so that each call is checked. ``new_watch`` makes
-    the ``Watch`` of a call."""
+def _guarded_coroutine(function: Any, new_block: Callable[[], GuardedBlock]) -> Any:
+    """Return ``function``, an ``async`` function, wrapped so that each call is checked. ``new_block`` makes
+    the ``GuardedBlock`` of a call."""
 
     @functools.wraps(function)
     async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
-        watch = new_watch()
-        with watch, watch.running():
+        block = new_block()
+        with block, block.running():
             return await function(*args, **kwargs)
 
     return call_coroutine
 
 
-def _guarded_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
+def _guarded_generator(function: Any, new_block: Callable[[], GuardedBlock]) -> Any:
     """Return ``function``, a generator function, wrapped so that each call is checked (``_driven``).
-    ``new_watch`` makes the ``Watch`` of a call."""
+    ``new_block`` makes the ``GuardedBlock`` of a call."""
 
     @functools.wraps(function)
     def call_generator(*args: Any, **kwargs: Any) -> Any:
-        watch = new_watch()
-        with watch:
-            return (yield from _driven(watch, function(*args, **kwargs)))
+        block = new_block()
+        with block:
+            return (yield from _driven(block, function(*args, **kwargs)))
 
     return call_generator
 
 
-def _driven(watch: Watch, inner: Any) -> Any:
+def _driven(block: GuardedBlock, inner: Any) -> Any:
     """Yield the values of the generator ``inner``, pass sent values and exceptions to it, and return its
-    return value, as ``yield from inner`` does. The block of ``watch`` is open only while ``inner`` runs: what
+    return value, as ``yield from inner`` does. ``block`` is open only while ``inner`` runs: what
     the consumer of the values compiles is not checked."""
     send, value = inner.send, None
     while True:
         try:
-            with watch.running():
+            with block.running():
                 made = send(value)
         except StopIteration as e:
             return e.value

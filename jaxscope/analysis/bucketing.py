@@ -9,7 +9,7 @@ from itertools import pairwise
 import msgspec
 
 MOST = 6  # the most sizes in one choice
-CREEPING = 4  # so many calls that grow by the same amount are not a coincidence
+MIN_CALLS = 4  # so many calls that grow by the same amount are not a coincidence
 A_RESTART = 3  # at least so many calls must grow for each call that starts again
 MAX_SIZES = 400  # if there are more distinct sizes, neighbors are merged
 
@@ -28,18 +28,18 @@ class Choice(msgspec.Struct, frozen=True):
     padding_share: float
 
 
-def creeps(sizes: Sequence[int]) -> bool:
+def grows_steadily(sizes: Sequence[int]) -> bool:
     """Return whether an axis grows by one fixed amount from call to call, as in 64, 65, 66, 67. At most one
     in four steps may be a restart with the same or a smaller size.
 
     Args:
-      sizes: the size of the axis in each call, in order. The result is False for fewer than ``CREEPING`` (4)
+      sizes: the size of the axis in each call, in order. The result is False for fewer than ``MIN_CALLS`` (4)
         sizes.
     """
     steps = [b - a for a, b in pairwise(sizes)]
     longer = [n for n in steps if n > 0]
     restarts = len(steps) - len(longer)
-    return len(set(longer)) == 1 and len(longer) >= max(CREEPING - 1, A_RESTART * restarts)
+    return len(set(longer)) == 1 and len(longer) >= max(MIN_CALLS - 1, A_RESTART * restarts)
 
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:

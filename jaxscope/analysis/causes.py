@@ -325,7 +325,7 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
         was, now = before.static.get(path), after.static.get(path)
         if (was is None or now is None) and below(path, retyped - {path}):
             continue
-        if _same(was, now) or path.startswith("<") or _is_whole(was) or _is_whole(now):
+        if _same(was, now) or path.startswith("<") or _has_recorded_fields(was) or _has_recorded_fields(now):
             continue
         if was is not None and now is not None:
             found.append(_static(path, was, now, miss, inside=_inside(path, after)))
@@ -344,7 +344,7 @@ def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
         was, now = before.static.get(path), after.static.get(path)
         # The path of a wrapper's data begins with "<". JAX compares a pytree node as a whole, while jaxscope
         # records its fields one by one.
-        whole = path.startswith("<") or _is_whole(now)
+        whole = path.startswith("<") or _has_recorded_fields(now)
         if whole and was is not None and now is not None and not same_static(was, now):
             owner = path.partition(".")[0].strip("<>") if path.startswith("<") else None
             a, b = (None, None) if was.repr == SEE_FIELDS else (static_value(was), static_value(now))
@@ -414,7 +414,7 @@ def _inside(path: str, facts: Facts) -> bool:
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
 
 
-def _is_whole(s: Static | None) -> bool:
+def _has_recorded_fields(s: Static | None) -> bool:
     """Return whether ``s`` is an object whose fields are recorded one by one."""
     return s is not None and s.repr == SEE_FIELDS
 

@@ -68,7 +68,7 @@ def variable(
     return None
 
 
-def only_iterates(source: str | None, line: int) -> bool:
+def only_iterates_or_unpacks(source: str | None, line: int) -> bool:
     """Return whether ``line`` only goes through an array: it is the first line of ``for x in xs``, or unpacks
     a variable (``x, y = row``). A loop over a call counts only if ``enumerate``, ``zip`` or ``reversed`` is
     called. Return False if the source is unknown."""
@@ -84,7 +84,7 @@ def only_iterates(source: str | None, line: int) -> bool:
     return False
 
 
-def is_array(source: str | None, line: int, name: str) -> bool:
+def is_no_generator(source: str | None, line: int, name: str) -> bool:
     """Return whether ``source`` shows that the variable ``name``, read on ``line``, is no generator: it has
     an index somewhere, or only results of JAX, of NumPy or of arithmetic, lists and tuples are assigned to
     it."""

@@ -148,11 +148,11 @@ def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
     if len(leaves) == 1:
         return all(leaves[s].dtype == below[s].leaf.dtype for s in leaves)
     # A function from integer images to normalized images does not get its result as the next images.
-    kept = sum(_whole(leaves[s].dtype) == _whole(below[s].leaf.dtype) for s in leaves)
+    kept = sum(_is_integer(leaves[s].dtype) == _is_integer(below[s].leaf.dtype) for s in leaves)
     return 2 * kept > len(leaves)
 
 
-def _whole(dtype: str | None) -> bool:
+def _is_integer(dtype: str | None) -> bool:
     """Return whether a dtype is integer or bool."""
     return (dtype or "").startswith(("int", "uint", "bool"))
 

@@ -246,7 +246,7 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
     return tuple(str(n) for n in every if place(n)[0] == scope and place(n)[1] & arguments)
 
 
-def beside(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
+def later_method_calls(source: str | None, line: int, names: frozenset[str]) -> tuple[str, ...]:
     """Return the numbers, as texts, of the lines after ``line`` in the same function that call a method with
     one of ``names`` of an object of which ``line`` calls a method, too: ``model.apply(p, x)`` after
     ``model.init(key, x)``. If ``names`` has ``apply_fn``, its calls on any object count. Calls in nested

@@ -236,7 +236,10 @@ def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
 
 
 def nearest(
-    after: Facts, earlier: Sequence[Facts], level: str, unlike: Callable[[int], bool] = lambda index: False
+    after: Facts,
+    earlier: Sequence[Facts],
+    level: str,
+    other_shapes: Callable[[int], bool] = lambda index: False,
 ) -> int | None:
     """Return the index of the earlier key that differs least from ``after``; of several equally near keys,
     the latest. Keys of the same or an unknown function object are preferred to all others. Return None if
@@ -246,15 +249,15 @@ def nearest(
       after: the key that missed.
       earlier: the keys to choose from, the latest first.
       level: the level of the miss, as ``reached_level`` returns it: trace, lower, compile or fast_path.
-      unlike: takes an index in ``earlier``; returns whether the shapes of this key are known to differ from
-        those of ``after``. Such keys are skipped once a key with a single differing fact is found.
+      other_shapes: takes an index in ``earlier``; returns whether the shapes of this key are known to differ
+        from those of ``after``. Such keys are skipped once a key with a single differing fact is found.
     """
     own = after.whole.get("function_object")
     for same_object in (True, False):
         best: int | None = None
         fewest: tuple[int, int, int] | None = None
         for index, key in enumerate(earlier):
-            if fewest is not None and fewest <= (0, 1, UNLIKE) and unlike(index):
+            if fewest is not None and fewest <= (0, 1, UNLIKE) and other_shapes(index):
                 continue  # at least one fact differs, so this key is no nearer than the one already found
             if same_object and own is not None and key.whole.get("function_object", own) != own:
                 continue

@@ -769,7 +769,7 @@ def takes_chunks(source: str | None, line: int) -> bool:
     return False
 
 
-def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
+def makes_no_other_calls(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
     """Return whether the body of the loop around ``loop_call`` makes no other calls than ``loop_call``, calls
     of JAX and of jitted functions, and harmless calls such as ``append``. Return False also if the body has
     an ``if`` or leaves the loop.
@@ -784,7 +784,8 @@ def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collectio
 def _only_calls(
     loop_call: LoopCall, nodes: Iterable[ast.AST], jitted: Collection[str], modules: Collection[str]
 ) -> bool:
-    """Return whether ``turns_alone`` would accept the syntax nodes ``nodes`` as the body of the loop."""
+    """Return whether ``makes_no_other_calls`` would accept the syntax nodes ``nodes`` as the body of the
+    loop."""
     for node in nodes:
         for n in ast.walk(node):
             if isinstance(n, (*_LEAVES, ast.Raise, ast.If)):
@@ -834,9 +835,9 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
     does not look like one that a scan can replace.
 
     Such a loop goes over ``range(n)`` or random keys, and the call gets its own results as arguments. Other
-    statements only make calls that ``turns_alone`` allows, or convert results to NumPy arrays. An ``if`` on
-    ``i % n`` without ``else`` is allowed, if it does not leave the loop and sets no variable that the rest of
-    the loop uses.
+    statements only make calls that ``makes_no_other_calls`` allows, or convert results to NumPy arrays. An
+    ``if`` on ``i % n`` without ``else`` is allowed, if it does not leave the loop and sets no variable that
+    the rest of the loop uses.
 
     Args:
       jitted: names of jitted functions.

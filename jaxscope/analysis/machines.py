@@ -347,7 +347,7 @@ def unlisted(name: str) -> list[str]:
     machine = MACHINES.get(match[2]) if match is not None else None
     if match is None or machine is None or machine.platform != TPU or match[3] in machine.grids:
         return []
-    return near(name)
+    return suggestions(name)
 
 
 def known() -> list[str]:
@@ -355,7 +355,7 @@ def known() -> list[str]:
     return [f"{m.name}:{grid}" for m in MACHINES.values() for grid in m.grids]
 
 
-def near(text: str, n: int = 3) -> list[str]:
+def suggestions(text: str, n: int = 3) -> list[str]:
     """Return up to ``n`` names of targets to suggest for ``text``, a name that the user may have misspelled.
     If ``text`` has the name of a machine, or a similar one, the result has the machine's targets with the
     nearest number of chips. Otherwise it has the names with the most similar spelling. Only targets in
@@ -399,6 +399,6 @@ def _like_machine(name: str) -> str | None:
 
 def _refuse(problem: str, name: str) -> NoReturn:
     """Raise a UsageError with the text ``problem`` and a hint that suggests targets for ``name``."""
-    found = near(name)
+    found = suggestions(name)
     hint = f"did you mean {', '.join(found)}?" if found else f"for example {', '.join(known()[::9][:4])}"
     raise UsageError(problem, hint=f"{hint} (all: jaxscope targets)", slug="no-such-target")

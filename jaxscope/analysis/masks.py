@@ -35,7 +35,7 @@ _UPDATES = {
 }
 
 
-class Whole(NamedTuple):
+class Replacement(NamedTuple):
     """Code that can replace a selection of elements with a mask, and computes with all elements.
 
     Attributes:
@@ -67,7 +67,7 @@ def index_with_mask(source: str | None, function: str) -> tuple[int, str] | None
     return None
 
 
-def without_selection(source: str | None, line: int) -> Whole | None:
+def without_selection(source: str | None, line: int) -> Replacement | None:
     """Return what to write instead of a call on ``line`` that selects elements with a mask: an update
     (``x.at[mask].set(v)``), or a sum, a mean or the like (``jnp.mean(x[mask])``). Return None if ``line`` has
     no such call, or the source is unknown."""
@@ -81,7 +81,7 @@ def without_selection(source: str | None, line: int) -> Whole | None:
     return None
 
 
-def _update(file_syntax: Syntax | None, call: ast.Call, jnp: str) -> Whole | None:
+def _update(file_syntax: Syntax | None, call: ast.Call, jnp: str) -> Replacement | None:
     """Return what to write instead of ``call``, if it is ``x.at[mask].set(v)`` or another update."""
     match call:
         case ast.Call(
@@ -96,7 +96,7 @@ def _update(file_syntax: Syntax | None, call: ast.Call, jnp: str) -> Whole | Non
     x, condition = ast.unparse(array), ast.unparse(mask)
     all_values = _of_all_elements(file_syntax, value, condition)
     new = _UPDATES[method].format(x=x, v=_operand(all_values, method) if all_values else "new", jnp=jnp)
-    return Whole(f"{jnp}.where({condition}, {new}, {x})", condition, x, all_values is None)
+    return Replacement(f"{jnp}.where({condition}, {new}, {x})", condition, x, all_values is None)
 
 
 def _operand(value: ast.expr, method: str) -> str:
@@ -106,7 +106,7 @@ def _operand(value: ast.expr, method: str) -> str:
     return f"({text})" if in_parentheses else text
 
 
-def _reduction(file_syntax: Syntax | None, call: ast.Call) -> Whole | None:
+def _reduction(file_syntax: Syntax | None, call: ast.Call) -> Replacement | None:
     """Return what to write instead of ``call``, if it is ``jnp.mean(x[mask])``, ``x[mask].mean(axis=0)`` or
     the like."""
     match call:
@@ -124,10 +124,10 @@ def _reduction(file_syntax: Syntax | None, call: ast.Call) -> Whole | None:
         return None
     condition = ast.unparse(mask)
     if axis is None:
-        return Whole(f"{before}where={condition})", condition)
+        return Replacement(f"{before}where={condition})", condition)
     # Along the first axis alone, the array has more dimensions than the mask.
     selected = f"({condition})[:, None]" if not isinstance(mask, ast.Name) else f"{condition}[:, None]"
-    return Whole(f"{before}axis=0, where={selected})", condition)
+    return Replacement(f"{before}axis=0, where={selected})", condition)
 
 
 def _of_all_elements(file_syntax: Syntax | None, value: ast.expr, mask: str) -> ast.expr | None:

@@ -41,7 +41,7 @@ def changed(source: str, name: str) -> bool | None:
     return any(attribute in fields for n in others for _, attribute in _assigned_by(n))
 
 
-def holds_itself(source: str, name: str) -> bool:
+def assigns_while_created(source: str, name: str) -> bool:
     """Return whether a method that creates an object of the class ``name`` (``__init__``, ``__new__``,
     ``__post_init__``) or ``__setattr__`` assigns attributes, which a frozen dataclass does not allow. Return
     False if the source is not Python."""

@@ -107,13 +107,13 @@ def _read(text: str, module: Module | None, mesh: Sequence[tuple[str, int]] | No
     return Remat(name, before, after, size, source, _shortened(text))
 
 
-def _spelled(text: str, read: shardings.Spelled) -> str:
+def _spelled(text: str, read: shardings.ParsedSharding) -> str:
     """Return a sharding over the axes of the mesh: ``P('data', None)``. ``text`` is the sharding in the
     warning, ``read`` the same parsed. Return ``text``, shortened, if the axes are unknown."""
     return partition_spec(read.dimensions) or text[:MAX_TEXT]
 
 
-def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
+def _whole(shape: str, sharding: shardings.ParsedSharding) -> int | None:
     """Return the bytes of a whole array, from its sharding and the HLO shape of the part on one device; None
     if unknown."""
     parsed = shapes.parse(shape)
@@ -130,7 +130,7 @@ def _source(instruction: Instruction, module: Module) -> Frame | None:
     else the line of the instructions in ``module`` with the same op_name, if they all have one line. None if
     unknown."""
     frame = frame_id(instruction)
-    if frame is not None and (found := module.frames.blamed(frame)) is not None:
+    if frame is not None and (found := module.frames.attributed_frame(frame)) is not None:
         return found
     name = op_name(instruction)
     if name is None:

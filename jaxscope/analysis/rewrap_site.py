@@ -251,7 +251,7 @@ def in_a_loop(source: str | None, line: int) -> bool:
     return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in around)
 
 
-def hands_over(source: str | None, line: int, name: str) -> bool:
+def passes_function(source: str | None, line: int, name: str) -> bool:
     """Return whether the code at ``line`` passes the function ``name`` to another function (``map(name,
     xs)``), which may call ``name`` any number of times, and does not also call ``name`` itself."""
     calls = _calls_at(source, line)
@@ -259,7 +259,7 @@ def hands_over(source: str | None, line: int, name: str) -> bool:
     return any(last_name(part) == name for part in passed) and not _calls(calls, name)
 
 
-def is_task(source: str | None, line: int, name: str, caller: str | None, called_at: int) -> bool:
+def runs_as_task(source: str | None, line: int, name: str, caller: str | None, called_at: int) -> bool:
     """Return whether an event loop seems to run the coroutine ``name`` as a task: ``line`` of ``source`` is
     in the coroutine, and the next outer frame does not call ``name``. ``caller`` is the text of this frame's
     file, ``called_at`` its line."""

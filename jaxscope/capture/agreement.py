@@ -30,8 +30,8 @@ class Agreement:
     """
 
     def __init__(self, run: RunDir, given_up: Callable[[str], None]) -> None:
-        self._whole = ranks.whole_of(run)
-        self._place = run.path.name
+        self._job_run = ranks.whole_of(run)
+        self._rank_directory = run.path.name
         self._given_up = given_up
 
     def wait(self, call: int) -> None:
@@ -42,16 +42,16 @@ class Agreement:
         After HELD_S seconds, or UNCOMPARED_S seconds if no process compares the logs of the ranks, call
         ``given_up`` and return.
         """
-        if self._whole is None:
+        if self._job_run is None:
             return
         began = time.monotonic()
         while True:
-            agreed = ranks.agreed(self._whole)
-            if agreed is not None and call in agreed.get(self._place, ()):
+            agreed = ranks.agreed(self._job_run)
+            if agreed is not None and call in agreed.get(self._rank_directory, ()):
                 return
             waited = time.monotonic() - began
             if waited > HELD_S or (agreed is None and waited > UNCOMPARED_S):
-                self._whole = None
+                self._job_run = None
                 self._given_up(
                     f"after {waited:.0f} s the other ranks had not compiled the program of call {call}"
                     if agreed is not None

@@ -118,7 +118,7 @@ def package_of(file: str) -> str | None:
     return found[-1] if found else None
 
 
-def is_library_file(file: str) -> bool:
+def is_not_users_file(file: str) -> bool:
     """Return whether ``file`` belongs to an installed package, a library or Python, and not to the user."""
     return file_standing(file) != Standing.USER
 

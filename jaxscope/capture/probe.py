@@ -357,7 +357,7 @@ class Probe:
         entry = how_entered(frame, nested, key)
         if entry == "call" and self.stepping is not None:
             shield.attempt("step_function", self.stepping.missed, seen)
-        full = shield.attempt("cache_gauge", self._clearings.look, rank == TRACE_RANK and not nested)
+        full = shield.attempt("cache_gauge", self._clearings.check, rank == TRACE_RANK and not nested)
         call = self._numbered(frame, seen, earlier, key, rank)
         lines = _lines(outermost, seen, call.detail)
         made = _origins(read) if call.detail and entry == "call" and read is not None else {}
@@ -434,7 +434,7 @@ class Probe:
             call.keeps_lowered = earlier.keeps_lowered
             return call
         call = Call(number, at, event.function, not (event.library or event.eager), paths, rank)
-        call.keeps_lowered = call.detail or _computes(event)
+        call.keeps_lowered = call.detail or _may_run_users_functions(event)
         return call
 
     def _notify_others(
@@ -462,9 +462,11 @@ class Probe:
                 leaves = sum(leaf.type.startswith("numpy.") for leaf in read.key.arguments)
                 passed = user.args if user is not None else source.get("args")
                 keywords = user.kwargs if user is not None else source.get("kwargs")
-                shield.attempt("transfers", self.tracker.brought, call.function, (passed, keywords), leaves)
+                shield.attempt(
+                    "transfers", self.tracker.numpy_arguments, call.function, (passed, keywords), leaves
+                )
         if self.sampler is not None and entry == "call":
-            (self.sampler.missed if call.detail else self.sampler.passed)(sys._getframe())
+            (self.sampler.at_miss if call.detail else self.sampler.at_transfer)(sys._getframe())
         if self.line_times is not None:
             self.line_times.passed()
         if read is not None and entry != "aot":
@@ -510,7 +512,7 @@ class Probe:
         """
         seen = self.introductions.describe(function, user)
         if user is not None:
-            self.introductions.wrapped(function, seen)
+            self.introductions.remember_wrapper(function, seen)
         installed = not seen.library and frames.is_installed_beside(seen.file, frame)
         if (seen.library or installed) and wrappers.jitted_by_user(
             user.function if user is not None else function, frame
@@ -542,7 +544,7 @@ class Probe:
         frames are among the callers of ``frame`` are still running. None: all calls are over."""
         self.calls.prune(frame)
         if self.buffer_lifetimes:
-            shield.attempt("argument_fates", self.buffer_lifetimes.look, occasion, self.calls.running())
+            shield.attempt("argument_fates", self.buffer_lifetimes.check, occasion, self.calls.running())
 
     def call_of(self, jaxpr: Any) -> Call:
         """Return the recorded call to which ``jaxpr`` belongs. If there is none, log a new call for ``jaxpr``
@@ -600,7 +602,7 @@ def _origins(read: signature.Read) -> dict[str, Any]:
     return {"made": found[0], "made_by": found[1]} if found else {}
 
 
-def _computes(event: ev.FunctionSeen) -> bool:
+def _may_run_users_functions(event: ev.FunctionSeen) -> bool:
     """Return whether ``event`` describes a function that may compute with the user's functions: a function of
     a library other than JAX, such as a solver, or a loop or branch outside jit."""
     if event.eager:

@@ -31,8 +31,8 @@ COUNTING_SHARE = 0.1  # the part of SHARE for counting the arrays without taking
 FIRST_STEPS = 4
 FIRST_S = 1.0  # seconds before the first snapshot at a transfer
 FIRST_COST_S = 0.05  # what the first snapshot at a step may cost, however short the program has run
-PAUSE_S = 10.0  # seconds until ``looked`` tests again whether steps are counted
-SHORTEST_S = 0.2  # between two calls of ``looked``
+PAUSE_S = 10.0  # seconds until ``at_sample`` tests again whether steps are counted
+SHORTEST_S = 0.2  # between two calls of ``at_sample``
 APART = 1.5
 GROWN = 1.25  # times as many arrays as in the last snapshot cause a new one
 # If in so many snapshots in a row there are more arrays to which no variable leads, the objects that refer to
@@ -177,13 +177,13 @@ class Sampler:
         else:
             self.budget.counted(look.seconds)
 
-    def missed(self, frame: FrameType) -> None:
+    def at_miss(self, frame: FrameType) -> None:
         """In a program without steps, take a snapshot of the live arrays at a call of a function of the user
         that missed the fast path (the C++ cache), unless it is too early for one or the time budget forbids
         it. The search for variables starts at ``frame``."""
         self._between(frame, MISS)
 
-    def passed(self, frame: FrameType) -> None:
+    def at_transfer(self, frame: FrameType) -> None:
         """In a program without steps, take a snapshot of the live arrays, unless it is too early for one or
         the time budget forbids it. None is taken in the first FIRST_S seconds. This is called at a transfer,
         or when a call of a library's function missed the fast path (the C++ cache). The search for variables
@@ -191,13 +191,13 @@ class Sampler:
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
 
-    def looked(self, frame: FrameType) -> float:
+    def at_sample(self, frame: FrameType) -> float:
         """In a program without steps, take a snapshot of the live arrays, unless it is too early for one or
         the time budget forbids it. Return after how many seconds to call this method again. It is called now
         and then in the main thread. The search for variables starts at ``frame``."""
         if self._step() is not None:
             return PAUSE_S
-        self.passed(frame)
+        self.at_transfer(frame)
         return max(SHORTEST_S, self._wait - self.budget.elapsed)
 
     def _between(self, frame: FrameType, why: str) -> None:

@@ -156,7 +156,7 @@ class Session:
         copies by line, (the object that counts copies to the host, the object that counts copies by
         ``jnp.asarray``))."""
         transfers = Transfers(self.writer.emit, lambda: self.tracker.current, lambda: self.tracker.marked)
-        transfers.after = self.sampler.passed if self.sampler is not None else None
+        transfers.after = self.sampler.at_transfer if self.sampler is not None else None
         self.probe.puts = DevicePuts(transfers)
         # JAX sends no event for the copies that the last two objects count.
         return transfers, (HostCopies(transfers), StagedArrays(transfers, lambda: self.probe.callbacks))
@@ -172,7 +172,7 @@ class Session:
             holds=self.options.stop_on_divergence,
             degraded=self._degraded,
         )
-        self.probe.introductions.of_job = self._several_processes
+        self.probe.introductions.on_job = self._several_processes
         return rank
 
     def begin(self) -> None:
@@ -211,7 +211,7 @@ class Session:
     def _look(self, frame: FrameType) -> float | None:
         """Take a snapshot of the live arrays, if one is due. The search for variables starts at ``frame``.
         Return after how many seconds to call this again; None: no snapshots are taken."""
-        return self.sampler.looked(frame) if self.sampler is not None else None
+        return self.sampler.at_sample(frame) if self.sampler is not None else None
 
     def _several_processes(self, index: int, count: int) -> None:
         """Start to compare this process (number ``index`` of ``count``) with the other processes of the job.

@@ -113,7 +113,7 @@ def _is_the_programs(error: Exception) -> bool:
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
-        if frames.is_user(frame) and not frames.is_library_file(frame.f_code.co_filename):
+        if frames.is_user(frame) and not frames.is_not_users_file(frame.f_code.co_filename):
             return True
         trace = trace.tb_next
     return isinstance(error, RuntimeError) and any(

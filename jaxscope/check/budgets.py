@@ -15,10 +15,10 @@ from jaxscope.check import gate
 from jaxscope.check.gate import Late, Part, within
 from jaxscope.check.limits import Limits
 from jaxscope.check.program_limits import of_programs
-from jaxscope.check.unknown import no_such_function, not_known
+from jaxscope.check.unknown import no_such_function, unchecked_note
 from jaxscope.model import causes
 from jaxscope.model.function_lookup import matches
-from jaxscope.model.intervals import MOST_SECONDS, Occupied
+from jaxscope.model.intervals import MOST_SECONDS, UnionOfSpans
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
@@ -31,7 +31,7 @@ MOST = 3  # functions that are named in a title
 SMALLER = Fix(message("fix-smaller-program"))
 
 
-def over(
+def findings(
     run: Run,
     limits: Limits,
     functions: Mapping[str, Limits] | None = None,
@@ -100,7 +100,7 @@ def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
             else message("fix-known-axes", axes=Parts(tuple(sorted(known))))
         )
         text = message("no-such-axis", axis=repr(axis))
-        yield msgspec.structs.replace(not_known(text), severity=ERROR, fix=fix)
+        yield msgspec.structs.replace(unchecked_note(text), severity=ERROR, fix=fix)
 
 
 def axes(run: Run) -> set[str]:
@@ -127,8 +127,8 @@ def axes(run: Run) -> set[str]:
 def _over(
     run: Run, limits: Limits, functions: Mapping[str, Limits], part_of_run: Part | None, programs: bool
 ) -> Iterator[Finding]:
-    """Yield the findings of ``over`` about seconds, functions that do not exist, and (if ``programs``) single
-    programs. The arguments are those of ``over``."""
+    """Yield those of ``findings`` about seconds, functions that do not exist, and (if ``programs``) single
+    programs. The arguments are those of ``findings``."""
     users = [f for f in run.functions.values() if f.user]
     if limits.seconds is not None:
         yield from _seconds_of_run(run, limits.seconds, part_of_run)
@@ -182,7 +182,7 @@ def _counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits], part_of_run: Part | None
 ) -> Iterator[_Count]:
     """Yield a ``_Count`` for each limit on the number of compilations that is exceeded: the limit of the run
-    first, then the limits of functions. The arguments are those of ``over``."""
+    first, then the limits of functions. The arguments are those of ``findings``."""
     users = [f for f in run.functions.values() if f.user]
     limited: list[tuple[str | None, int | None, list[Function]]] = [(None, limits.compilations, users)]
     limited += [
@@ -264,7 +264,7 @@ def _seconds_of_run(run: Run, limit: float, part_of_run: Part | None) -> Iterato
     compilations = [c for c in within(part_of_run, list(run.compilations.values())) if c.entry != "nested"]
     spent = seconds_within(compilations) if part_of_run is not None else run.compiling_seconds
     if spent is None:
-        yield not_known(message("unknown-seconds"))
+        yield unchecked_note(message("unknown-seconds"))
         return
     if spent <= limit:
         return
@@ -301,7 +301,7 @@ def seconds_within(compilations: Sequence[Compilation]) -> float:
         for event in (c.traced, c.lowered, c.compiled, c.failed)
         if event is not None and event.seconds is not None and 0 <= event.seconds < MOST_SECONDS
     ]
-    found = Occupied((end - int(spent * 1e9), end) for end, spent in phases).with_spans(()) / 1e9
+    found = UnionOfSpans((end - int(spent * 1e9), end) for end, spent in phases).with_spans(()) / 1e9
     # If a call reuses an earlier trace, only its seconds are recorded.
     reused = sum(c.trace_seconds or 0.0 for c in compilations if c.traced is None and c.failed is None)
     return found + reused

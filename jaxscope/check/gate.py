@@ -23,7 +23,7 @@ from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Evidence, Fin
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import UNHEARD
 from jaxscope.schema.messages import Count, Message, Parts, Words, message
-from jaxscope.schema.steps import Either, Step, known
+from jaxscope.schema.steps import Either, Step, single_number
 
 CODE = "JX190"
 STEPS_UNKNOWN = "steps-unknown"
@@ -133,7 +133,7 @@ def late_after(
             continue
         if functions is not None and not _meant(c, functions):
             continue
-        step = known(part_of_run[c.id], n)
+        step = single_number(part_of_run[c.id], n)
         if (n and step is not None and step <= n) or not keep(CODE, c.site):
             continue
         if n and step is None:
@@ -402,7 +402,7 @@ def _unplaced(n: int, compilations: Sequence[Compilation], part_of_run: Part) ->
             reason=reason,
         )
         fix = message("fix-count-in-one-way")
-        yield msgspec.structs.replace(unknown.not_known(text, uncertain[0]), severity=ERROR, fix=fix)
+        yield msgspec.structs.replace(unknown.unchecked_note(text, uncertain[0]), severity=ERROR, fix=fix)
 
 
 def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:

@@ -74,8 +74,8 @@ def max_compilations(n: int, function: str | None = None) -> Judge:
     def judge(run: Run, part_of_run: gate.Part) -> Outcome:
         allowed = limits.Limits(compilations=most)
         if names is None:
-            return _outcome(budgets.over(run, allowed, part_of_run=part_of_run))
-        return _outcome(budgets.over(run, limits.Limits(), dict.fromkeys(names, allowed), part_of_run))
+            return _outcome(budgets.findings(run, allowed, part_of_run=part_of_run))
+        return _outcome(budgets.findings(run, limits.Limits(), dict.fromkeys(names, allowed), part_of_run))
 
     return judge
 
@@ -89,7 +89,7 @@ def max_compile_seconds(s: float) -> Judge:
     """
     most = _read(limits.seconds, "s", s)
     return lambda run, part_of_run: _outcome(
-        budgets.over(run, limits.Limits(seconds=most), part_of_run=part_of_run)
+        budgets.findings(run, limits.Limits(seconds=most), part_of_run=part_of_run)
     )
 
 

@@ -152,7 +152,7 @@ class Plan:
             if first:
                 return found
             return found + chosen.keep(
-                unknown.not_known(message("setting-not-checked", error=e.message)) for e in errors
+                unknown.unchecked_note(message("setting-not-checked", error=e.message)) for e in errors
             )
 
         found = variants.of_each(every, check_setting)
@@ -209,7 +209,7 @@ class Plan:
         if after is not None:
             try:
                 allow = bool(given.get("allow-cache-hits"))
-                late = gate.late_after(run, after, allow_cache_hits=allow, keep=chosen.looks_at)
+                late = gate.late_after(run, after, allow_cache_hits=allow, keep=chosen.reports_at)
             except UsageError as e:
                 if e.slug != gate.STEPS_UNKNOWN:
                     raise
@@ -233,9 +233,9 @@ class Plan:
             beyond = (self._limits, self._functions) if counted else (limits.Limits(), {})
             found = [*gate.without_late(found, kept), *budgets.with_counts(run, *beyond, late)]
         if limited:
-            over = budgets.over(run, self._limits, self._functions, programs=not aim.names, late=late)
-            found += chosen.keep(over)
-        return found + chosen.keep(target_limits.over(aim, self._limits, self._functions))
+            exceeded = budgets.findings(run, self._limits, self._functions, programs=not aim.names, late=late)
+            found += chosen.keep(exceeded)
+        return found + chosen.keep(target_limits.findings(aim, self._limits, self._functions))
 
     def _not_selected(self, chosen: Filter) -> list[UsageError]:
         """Return an error for each option that sets a limit whose finding cannot be reported, because
@@ -270,9 +270,9 @@ def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[F
         text = _cut_short(v.run, v.directory)
         if text is not None:
             named = text if v.run is run else message("of-setting", setting=v.label, text=text)
-            found.append(unknown.not_recorded(named))
+            found.append(unknown.unchecked(named))
         if v.run is run and state(run, directory) == "running":
-            found.append(unknown.not_known(message("run-not-ended")))
+            found.append(unknown.unchecked_note(message("run-not-ended")))
     return found
 
 

@@ -17,7 +17,7 @@ from jaxscope.analysis.hlo import branches
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.check.gate import Part, within
 from jaxscope.check.limits import ANY, Limits
-from jaxscope.check.unknown import not_known
+from jaxscope.check.unknown import unchecked_note
 from jaxscope.log.jobs import EXHAUSTED
 from jaxscope.model import metrics, target_programs
 from jaxscope.model.records import Compilation, Function, Program
@@ -81,7 +81,7 @@ class Limited(msgspec.Struct, frozen=True):
 
     def unknown(self, text: Message) -> Finding:
         """Return a note that a limit on this program cannot be checked; ``text`` names the unknown figure."""
-        return not_known(text, self.compilation)
+        return unchecked_note(text, self.compilation)
 
 
 def of_programs(run: Run, f: Function, limits: Limits, part_of_run: Part | None) -> Iterator[Finding]:

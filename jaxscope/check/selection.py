@@ -129,9 +129,9 @@ class Filter:
     def keep(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return those of ``findings`` that no option and no comment excludes. Comments that excluded a
         finding are remembered for ``unused``."""
-        return [f for f in findings if self.looks_at(f.code, f.source)]
+        return [f for f in findings if self.reports_at(f.code, f.source)]
 
-    def looks_at(self, code: str, source: Frame | None) -> bool:
+    def reports_at(self, code: str, source: Frame | None) -> bool:
         """Return whether neither an option nor a comment excludes a finding with ``code`` on the user's line
         ``source``. If a comment excludes it, remember the comment for ``unused``. ``source`` None: the line
         is unknown, and only ``select`` and ``ignore`` are considered."""

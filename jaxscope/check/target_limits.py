@@ -17,7 +17,7 @@ import msgspec
 from jaxscope.analysis import machines
 from jaxscope.check import program_limits
 from jaxscope.check.limits import Limits
-from jaxscope.check.unknown import not_known
+from jaxscope.check.unknown import unchecked_note
 from jaxscope.errors import UsageError
 from jaxscope.log.jobs import EXHAUSTED, OK
 from jaxscope.model.function_lookup import matches
@@ -58,7 +58,7 @@ def aim(runs: Sequence[Run], targets: Iterable[str], tables: Mapping[str, Limits
     """
     names = list(dict.fromkeys(machines.parse(text).name for text in targets))
     for text in tables:
-        alone(text)
+        single_target(text)
     return Aim(runs, names, tables)
 
 
@@ -107,7 +107,7 @@ def of_rules(a: Aim, findings: Sequence[Finding], *, rules: bool) -> list[Findin
     ]
 
 
-def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
+def findings(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
     """Return an error for each limit that a program for a target (a machine to compile for) exceeds, and a
     note for each limit that cannot be checked. If the command line names targets, only programs for these
     targets are checked, against all limits. Otherwise only the limits in ``a.tables`` are checked.
@@ -125,8 +125,10 @@ def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Findin
             elif not a.names and tables_for(name, a.tables):
                 found += [*_over(run, name, Limits(), {}, a.tables), *_unknown(run, name)]
     there = {t.name for run in a.runs for t in run.targets}
-    missing = [one for text in a.tables if (one := alone(text)) is not None and one not in there]
-    found += [not_known(message("target-not-compiled-for", target=one)) for one in missing if not a.names]
+    missing = [one for text in a.tables if (one := single_target(text)) is not None and one not in there]
+    found += [
+        unchecked_note(message("target-not-compiled-for", target=one)) for one in missing if not a.names
+    ]
     return found
 
 
@@ -135,13 +137,13 @@ def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
     the limits of patterns that match it. ``tables`` is a dict: target or pattern (``v5e:*``) -> limits."""
     found = []
     for text, limits in tables.items():
-        one = alone(text)
+        one = single_target(text)
         if one == name or (one is None and fnmatchcase(name, text)):
             found.append(limits)
     return found
 
 
-def alone(text: str) -> str | None:
+def single_target(text: str) -> str | None:
     """Return the name of the single target that ``text``, a key of ``[tool.jaxscope.check.targets]``, means
     (``2*v5e:4x4``); None: ``text`` is a pattern (``v5e:*``).
 
@@ -183,14 +185,14 @@ def _unknown(run: Run, name: str) -> Iterator[Finding]:
                 f"{c.function.display_name}#{run.number(c)}" if c is not None else p.module or "a program"
             )
             text = message("program-for-target-unknown", program=program, target=name, reason=_why(p))
-            yield not_known(text, c)
+            yield unchecked_note(text, c)
     lowered = {c.function.id for p in programs for c in p.compilations}
     for f in _users(run):
         if f.compiled and f.id not in lowered:
             text = message("function-not-compiled-for", function=f.display_name, target=name)
-            yield not_known(text, f.compilations[-1])
+            yield unchecked_note(text, f.compilations[-1])
     if not programs:
-        yield not_known(message("nothing-lowered-for", target=name))
+        yield unchecked_note(message("nothing-lowered-for", target=name))
 
 
 def _users(run: Run) -> list[Function]:

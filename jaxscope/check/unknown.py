@@ -16,7 +16,7 @@ from jaxscope.schema.messages import Words, message
 CODE = "JX901"
 
 
-def not_known(text: Words, c: Compilation | None = None) -> Finding:
+def unchecked_note(text: Words, c: Compilation | None = None) -> Finding:
     """Return a note (JX901) with the title ``text``, which says what a check could not consider. ``c`` is the
     compilation that the note is about; None: the whole run."""
     if c is None:
@@ -26,9 +26,9 @@ def not_known(text: Words, c: Compilation | None = None) -> Finding:
     )
 
 
-def not_recorded(text: Words) -> Finding:
+def unchecked(text: Words) -> Finding:
     """Return an error (JX901) with the title ``text``, which says what could not be checked and why."""
-    return msgspec.structs.replace(not_known(text), severity=ERROR)
+    return msgspec.structs.replace(unchecked_note(text), severity=ERROR)
 
 
 def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Finding:
@@ -40,7 +40,7 @@ def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Fin
       surely: whether this was certainly a failure. True: the finding is a warning. False (the exit code may
         be intended): a note.
     """
-    found = not_known(message("checked-until-failure", failure=failure))
+    found = unchecked_note(message("checked-until-failure", failure=failure))
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
 
 
@@ -51,4 +51,4 @@ def no_such_function(run: Run, pattern: str) -> Finding:
     near = difflib.get_close_matches(pattern, names, 1, 0.5)
     text = message("no-such-function", pattern=repr(pattern))
     fix = message("fix-similar-name", name=near[0]) if near else None
-    return msgspec.structs.replace(not_known(text), severity=ERROR, fix=fix)
+    return msgspec.structs.replace(unchecked_note(text), severity=ERROR, fix=fix)

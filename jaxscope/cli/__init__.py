@@ -119,11 +119,11 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def command(argv: list[str]) -> int:
     """Run the command line ``argv`` and return its exit code. Errors are printed, not raised; their exit code
     is 2. After Ctrl-C, return 130; if the reader of stdout has closed it, return 141."""
-    from jaxscope.report.console import tolerant
+    from jaxscope.report.console import replace_unencodable
 
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
-            tolerant(stream)
+            replace_unencodable(stream)
     try:
         try:
             code = _dispatch(argv)

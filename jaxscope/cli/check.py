@@ -196,7 +196,7 @@ def _not_checked(e: UsageError) -> Finding:
     from jaxscope.check import unknown
     from jaxscope.schema.messages import message
 
-    return msgspec.structs.replace(unknown.not_recorded(message("not-checked", error=e.message)), fix=e.hint)
+    return msgspec.structs.replace(unknown.unchecked(message("not-checked", error=e.message)), fix=e.hint)
 
 
 def _same_program(run_name: str | None, directory: RunDir) -> None:

@@ -112,7 +112,7 @@ def add_parser(subparsers: Any) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope compile``: compile the function (with ``--rest``, the remaining programs of a run) and
     print the result. Return 1 if a program does not compile or does not fit into memory, or if the user's
-    code raises an exception; else 0. For targets of several sizes, see ``_apart``.
+    code raises an exception; else 0. For targets of several sizes, see ``_in_processes``.
 
     Raises:
       JaxscopeError: the options are invalid, or the compiler for a target is not installed.
@@ -131,7 +131,7 @@ def handle(args: argparse.Namespace) -> int:
     groups = targeting.grouped(args.target)
     specs = [_spec(word) for word in args.args]
     if len(groups) > 1:
-        return _apart(args, groups)
+        return _in_processes(args, groups)
     targets = groups[0]
     environ: Any = os.environ  # no dict, but it is used like one
     targeting.force(environ, targets)
@@ -159,7 +159,7 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
     module = _module(where[0] if where[1] else "", args.function)
     function = _find(module, where[2])
     arguments = _arguments(module, specs, args.mesh)
-    _fitting(args.function, function, arguments)
+    _check_arguments(args.function, function, arguments)
     import jaxscope
 
     with jaxscope.record(args.out, name=where[2], arrays=False):
@@ -168,7 +168,7 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
     return path
 
 
-def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
+def _in_processes(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
     """Run ``jaxscope compile`` once for each of ``groups``, each time in a separate process, print the
     results, and return the exit code. If a process ends with another exit code than 0 or 1, return this exit
     code at once.
@@ -306,7 +306,7 @@ def _find(module: Any, name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _fitting(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+def _check_arguments(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
     """Check that ``function`` can be called with ``arguments``. The error message calls it ``name``
     (``train.py:step``).
 

@@ -103,7 +103,7 @@ def _sides(first: str, second: str) -> tuple[Side, Side]:
     """Return the two sides that the arguments ``first`` and ``second`` mean. If only one argument names a
     function, it also counts for the other run; if only one names a compilation, the other side gets the
     latest compilation."""
-    (run_a, name_a), (run_b, name_b) = _parts(first), _parts(second)
+    (run_a, name_a), (run_b, name_b) = _split_argument(first), _split_argument(second)
     if not second.partition("#")[0] and name_b:  # '#2' alone: another compilation of the first function
         run_b, name_b = run_a, f"{(name_a or '').partition('#')[0]}{name_b}"
     if (name_a is None) != (name_b is None):
@@ -138,7 +138,7 @@ def _the_same(first: str, second: str, directory: RunDir) -> UsageError:
     )
 
 
-def _parts(text: str) -> tuple[str, str | None]:
+def _split_argument(text: str) -> tuple[str, str | None]:
     """Split an argument of ``jaxscope diff`` into (run, function): ``train-1:step#2`` -> ``("train-1",
     "step#2")``, ``#2`` -> ``("", "#2")``. The function is None if none is given. A colon inside the name of
     an existing run directory does not split."""

@@ -153,13 +153,13 @@ def _general(page: _Page) -> str | None:
     for platform_, name in (("tpu", "TPU compiler"), ("cuda", "GPU compiler")):
         lacking, found = _compiler(platform_)
         page.fact(name, found or f"{lacking} (needed for --target only)")
-    tried = in_vain(os.environ) if jax is not None else []
+    tried = plugins_without_device(os.environ) if jax is not None else []
     if tried:
         page.fact("", missing_accelerators(tried))
     return jax
 
 
-def in_vain(environ: Mapping[str, str]) -> list[str]:
+def plugins_without_device(environ: Mapping[str, str]) -> list[str]:
     """Return the names of installed accelerator plugins of JAX, such as ``libtpu``, for which this machine
     has no device file. Empty if ``environ`` sets ``JAX_PLATFORMS``. This function does not initialize any
     device."""
@@ -206,7 +206,7 @@ def _compiler(platform: str) -> tuple[str | None, str | None]:
     lacking = client.missing(platform)
     if lacking is not None:
         return lacking.sentence, None
-    return None, client.compiler(platform) or "there"
+    return None, client.compiler_version(platform) or "there"
 
 
 def _probed() -> tuple[list[Field], str | None]:

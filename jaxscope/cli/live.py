@@ -16,7 +16,7 @@ import threading
 import time
 
 from jaxscope.cli.stderr import print_message
-from jaxscope.launch.runner import Beside
+from jaxscope.launch.runner import Companion
 from jaxscope.log import files, liveness, ranks, store
 from jaxscope.log.store import RunDir
 
@@ -45,7 +45,7 @@ def handle_follow(args: argparse.Namespace) -> int:
     return 0
 
 
-def together(besides: list[Beside]) -> Beside | None:
+def together(besides: list[Companion]) -> Companion | None:
     """Return a function that runs all functions in ``besides`` at the same time while the program runs, and
     waits until they return; None if ``besides`` is empty. Each function takes an event that is set when the
     program ends, and the program's process id."""
@@ -64,7 +64,7 @@ def together(besides: list[Beside]) -> Beside | None:
 
 def compare_ranks(
     record: RunDir, rank: int | None, patience_s: float | None, *, holds: bool, most_ranks: int | None
-) -> Beside:
+) -> Companion:
     """Return a function that prints, while the program runs, where the ranks (processes) of a job differ, and
     records this in the run of the job. In other ranks than rank 0, the function does nothing.
 
@@ -133,7 +133,7 @@ def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
     return index == 0
 
 
-def stop_on_divergence(record: RunDir) -> Beside:
+def stop_on_divergence(record: RunDir) -> Companion:
     """Return a function that ends the program of this rank (process of a job) once rank 0 has recorded that
     ranks compile different programs: with SIGTERM, and if it still runs after END_S seconds, with SIGKILL.
     ``record`` is the run directory of this process."""
@@ -153,7 +153,7 @@ def stop_on_divergence(record: RunDir) -> Beside:
     return follow
 
 
-def live(record: RunDir) -> Beside:
+def live(record: RunDir) -> Companion:
     """Return a function that prints a line on stderr for each recompile in the log of ``record``. It takes an
     event that is set when the program ends, and the program's process id (not used), and returns soon after
     the event is set."""

@@ -77,7 +77,7 @@ def handle(args: argparse.Namespace) -> int:
     _complete(opts)
     rounds = sweep.rounds_of(opts, program)
     first = rounds[0]
-    limits = _limits(opts, rounds)
+    limits = _check_options(opts, rounds)
     if opts.detach:
         return _detach(first, opts)
     record = _make_run(first, opts)
@@ -134,7 +134,7 @@ def _complete(opts: argparse.Namespace) -> None:
         _as_one_of_many(opts)
 
 
-def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
+def _check_options(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
     """Return the options of ``--check``, completed from the configuration, as name -> value; None without
     ``--check``. If there are also targets (accelerators to compile for), set ``opts.wait_targets``.
     ``rounds`` are the executions of the program.
@@ -186,7 +186,7 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
         env,
         record,
         tee=opts.tee_stderr,
-        beside=_beside(opts, record, summary=not opts.quiet),
+        companion=_companion(opts, record, summary=not opts.quiet),
     )
     targeting.aborted(each.targets, ended, opts)
     if record is not None and worker is not None:
@@ -197,9 +197,9 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
     return ended
 
 
-def _beside(
+def _companion(
     opts: argparse.Namespace, record: RunDir | None, *, summary: bool = False
-) -> runner.Beside | None:
+) -> runner.Companion | None:
     """Return a function that works in threads of this process while the program runs; None if there is
     nothing to do. Depending on the options, it prints recompiles (``--live``), compares the ranks (processes)
     of a job, and ends the program (``--stop-on-divergence``).
@@ -210,7 +210,7 @@ def _beside(
     """
     if record is None:
         return None
-    found: list[runner.Beside] = [live.live(record)] if opts.live else []
+    found: list[runner.Companion] = [live.live(record)] if opts.live else []
     if summary:
         found.append(functools.partial(_import_report, record))
     if opts.launched is not None and opts.compare_ranks is not False:
@@ -236,7 +236,7 @@ def _import_report(record: RunDir, ended: threading.Event, pid: int) -> None:
     Args:
       record: the run directory.
       ended: is set when the program ends.
-      pid: not used; all functions of ``_beside`` have this parameter.
+      pid: not used; all functions of ``_companion`` have this parameter.
     """
     while not ended.wait(IMPORT_S):
         if record.recorded:
@@ -264,7 +264,7 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
     if each.targets:
         targeting.begin(record, env)
     uploading.begin(record, opts)
-    keeper.start(program.argv, env, record, beside=_beside(opts, record))
+    keeper.start(program.argv, env, record, companion=_companion(opts, record))
     print(record.path, flush=True)  # noqa: T201
     if not opts.quiet:
         print_message(
@@ -424,10 +424,10 @@ def _report(
     """Print the summary of the run on stderr, or why nothing was recorded. If this fails, print the error.
     ``unseen``: the terminal interface hid the program's output."""
     try:
-        if not _something(record, ended, read):
+        if not _has_report(record, ended, read):
             from jaxscope.launch import recording_check
 
-            seen = recording_check.look(record, ended.pid)
+            seen = recording_check.evidence_of(record, ended.pid)
             print_message(_removed_name(seen.died, read), *recording_check.explain(seen, ended))
             return
         from jaxscope.report import text
@@ -483,7 +483,7 @@ def _other_ranks(record: RunDir) -> Job | None:
     return read.read(whole)
 
 
-def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
+def _has_report(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
     """Return whether the run ``record`` has anything to report.
 
     Args:
@@ -493,7 +493,7 @@ def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], E
     if not record.recorded:
         from jaxscope.launch import recording_check
 
-        if not recording_check.look(record, ended.pid).something:
+        if not recording_check.evidence_of(record, ended.pid).something:
             return False
     return read().something
 
@@ -518,7 +518,7 @@ def _checked(
         return ended.leave()
     try:
         # A program without jax has nothing to check, and a program that could not be recorded looks the same.
-        if record is None or not _something(record, ended, read):
+        if record is None or not _has_report(record, ended, read):
             raise UsageError(
                 "nothing was recorded, so nothing can be checked",
                 hint="check a program that imports jax in the Python that jaxscope run starts",

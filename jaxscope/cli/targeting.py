@@ -119,7 +119,7 @@ def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
     which stays. A platform that ``env`` selects also stays."""
     from jaxscope.launch import forced_devices
 
-    return forced_devices.force(env, targets[0].devices)
+    return forced_devices.set_cpu_devices(env, targets[0].devices)
 
 
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:

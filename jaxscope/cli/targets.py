@@ -48,7 +48,7 @@ def handle(args: argparse.Namespace) -> int:
     if args.machine is not None:
         name = args.machine.strip().lower().partition(":")[0]
         if name not in machines.MACHINES:
-            found = machines.near(args.machine, 1)
+            found = machines.suggestions(args.machine, 1)
             hint = f"did you mean {found[0].partition(':')[0]}? " if found else ""
             raise UsageError(
                 f"there is no machine {args.machine[:60]!r}",

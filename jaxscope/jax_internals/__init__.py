@@ -12,10 +12,10 @@ from jaxscope.jax_internals.arrays import committed as committed
 from jaxscope.jax_internals.arrays import device_assignment as device_assignment
 from jaxscope.jax_internals.arrays import devices_in_order as devices_in_order
 from jaxscope.jax_internals.arrays import given_to_jit as given_to_jit
+from jaxscope.jax_internals.arrays import grouping_key as grouping_key
 from jaxscope.jax_internals.arrays import held_array as held_array
 from jaxscope.jax_internals.arrays import hlo_sharding as hlo_sharding
 from jaxscope.jax_internals.arrays import made_at as made_at
-from jaxscope.jax_internals.arrays import makeup as makeup
 from jaxscope.jax_internals.arrays import staged_bytes as staged_bytes
 from jaxscope.jax_internals.arrays import staged_source as staged_source
 from jaxscope.jax_internals.arrays import staging as staging
@@ -89,8 +89,8 @@ from jaxscope.jax_internals.stack import function_identity as function_identity
 from jaxscope.jax_internals.stack import held_by_trace as held_by_trace
 from jaxscope.jax_internals.stack import in_jax as in_jax
 from jaxscope.jax_internals.stack import inside_trace as inside_trace
+from jaxscope.jax_internals.stack import is_frame_of as is_frame_of
 from jaxscope.jax_internals.stack import nearest_frame as nearest_frame
-from jaxscope.jax_internals.stack import on_stack as on_stack
 from jaxscope.jax_internals.stack import phase_raised as phase_raised
 from jaxscope.jax_internals.stack import pmap_call as pmap_call
 from jaxscope.jax_internals.stack import source as source

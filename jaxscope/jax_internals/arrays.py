@@ -93,7 +93,7 @@ def clients() -> list[Any]:
     return list(attributes.BACKENDS.needed().values())
 
 
-def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
+def grouping_key(array: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Return (sharding, placement, committed, stack, layout) of a live array, all hashable. A snapshot of the
     live arrays has one entry for arrays whose last four values, and avals, are equal.
 

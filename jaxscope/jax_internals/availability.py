@@ -40,7 +40,7 @@ def _all(*kinds: Kind) -> list[Need]:
     return [(kind, list(kind.names)) for kind in kinds]
 
 
-class Seam(NamedTuple):
+class Part(NamedTuple):
     """One part of a recording, with the private names of JAX that this part needs.
 
     Attributes:
@@ -112,25 +112,25 @@ def _traceback() -> str | None:
 _GUARD = "elapsed_time_ctx"
 _TRACE = [f for f in frames.TraceFrame.names if f != _GUARD]
 
-SEAMS = (
-    Seam(
+PARTS = (
+    Part(
         "phase_durations",
         "seconds of every trace, lowering and compilation",
         [_public("register_event_duration_secs_listener")],
     ),
-    Seam("phase_starts", "what is being compiled now", [_scalars, attributes.ELAPSED_TIME]),
-    Seam(
+    Part("phase_starts", "what is being compiled now", [_scalars, attributes.ELAPSED_TIME]),
+    Part(
         "listeners",
         "listening again after jax.monitoring.clear_event_listeners()",
         [attributes.DURATION_LISTENERS],
     ),
-    Seam("cache_events", "persistent-cache hits and misses", [_public("register_event_listener")]),
-    Seam(
+    Part("cache_events", "persistent-cache hits and misses", [_public("register_event_listener")]),
+    Part(
         "miss_event",
         "calls that miss the fast path, and whether each one traces or reuses a trace",
         [attributes.TEST_LISTENER],
     ),
-    Seam(
+    Part(
         "call_frame",
         "the function, its jit options and its arguments by name",
         [
@@ -143,16 +143,16 @@ SEAMS = (
             )
         ],
     ),
-    Seam(
+    Part(
         "trace_frame",
         "results of a trace, captured constants",
         [*_all(objects.Jaxpr, objects.DebugInfo), (frames.TraceFrame, _TRACE)],
     ),
-    Seam("nested_end", "whether a trace inside another ended or raised", [(frames.TraceFrame, [_GUARD])]),
-    Seam(
+    Part("nested_end", "whether a trace inside another ended or raised", [(frames.TraceFrame, [_GUARD])]),
+    Part(
         "impl_frame", "calls under grad, vmap and other transforms", [(frames.ImplFrame, ["args", "jaxpr"])]
     ),
-    Seam(
+    Part(
         "asked_shardings",
         "in_shardings and out_shardings of jit",
         [
@@ -160,12 +160,12 @@ SEAMS = (
             (frames.ImplFrame, ["in_shardings", "out_shardings"]),
         ],
     ),
-    Seam(
+    Part(
         "lower_frame",
         "StableHLO, donation",
         [*_all(frames.LoweringFrame, frames.LowererFrame, objects.LoweringResult)],
     ),
-    Seam(
+    Part(
         "retarget",
         "programs lowered for accelerators you don't have (--target)",
         [
@@ -175,18 +175,18 @@ SEAMS = (
             attributes.HIDE_FILES,
         ],
     ),
-    Seam(
+    Part(
         "target_compiler",
         "compiling for accelerators you don't have (--target)",
         [attributes.COMPILE_OPTIONS, attributes.MLIR_CONTEXT, attributes.XLA_CLIENT],
     ),
-    Seam("compile_frame", "compiled HLO, memory and cost", [*_all(frames.CompileFrame)]),
-    Seam(
+    Part("compile_frame", "compiled HLO, memory and cost", [*_all(frames.CompileFrame)]),
+    Part(
         "executable_frame",
         "shardings of results, unused arguments that XLA removes",
         [*_all(frames.ExecutableFrame, objects.ArgumentsInfo)],
     ),
-    Seam(
+    Part(
         "trace_context",
         "every setting that is part of the cache key",
         [
@@ -196,42 +196,42 @@ SEAMS = (
             attributes.CONCRETE_MESH,
         ],
     ),
-    Seam(
+    Part(
         "recover_shardings",
         "result shardings in the user's mesh axes",
         [attributes.OUT_SHARDINGS, attributes.RECOVER_SHARDINGS],
     ),
-    Seam("in_shardings", "shardings that a program expects of its arguments", [attributes.IN_SHARDINGS]),
-    Seam(
+    Part("in_shardings", "shardings that a program expects of its arguments", [attributes.IN_SHARDINGS]),
+    Part(
         "cache_gauge",
         "whether JAX's caches were cleared, and how full they are",
         [attributes.SIGNATURES, attributes.FAST_PATH, attributes.FAST_PATH_NO_OPTIONS],
     ),
-    Seam("peers", "comparison of ranks without a shared directory", [attributes.DISTRIBUTED]),
-    Seam("live_arrays", "live arrays", [attributes.BACKENDS, attributes.ARRAY]),
-    Seam("array_metadata", "committedness, layout and memory of arrays", [arrays.lacks]),
-    Seam("array_traceback", "the line that made an array", [_traceback]),
-    Seam(
+    Part("peers", "comparison of ranks without a shared directory", [attributes.DISTRIBUTED]),
+    Part("live_arrays", "live arrays", [attributes.BACKENDS, attributes.ARRAY]),
+    Part("array_metadata", "committedness, layout and memory of arrays", [arrays.lacks]),
+    Part("array_traceback", "the line that made an array", [_traceback]),
+    Part(
         "host_copies",
         "copies of arrays to the host, and how long they took (methods of ArrayImpl are replaced for it:"
         " off with --no-transfers)",
         [*_all(frames.ValueFrame), _copies],
     ),
-    Seam("device_puts", "copies to devices and between them", [*_all(frames.DevicePutFrame)]),
-    Seam(
+    Part("device_puts", "copies to devices and between them", [*_all(frames.DevicePutFrame)]),
+    Part(
         "staged_arrays",
         "copies to devices by jnp.asarray and jnp.array (the implementation of two primitives is"
         " replaced for it: off with --no-transfers)",
         [*_all(frames.EagerFrame), attributes.STAGE, attributes.CONVERT, attributes.HOST_ARRAY],
     ),
-    Seam(
+    Part(
         "rounding",
         "numbers that become equal when jnp.asarray rounds them (off with --no-transfers)",
         [*_all(frames.NumpyArrayFrame)],
     ),
-    Seam("device_copies", "copies between devices at calls", [*_all(frames.DeviceCopyFrame)]),
-    Seam("pmap", "the function and arguments of jax.pmap as they were passed", [*_all(frames.PmapFrame)]),
-    Seam(
+    Part("device_copies", "copies between devices at calls", [*_all(frames.DeviceCopyFrame)]),
+    Part("pmap", "the function and arguments of jax.pmap as they were passed", [*_all(frames.PmapFrame)]),
+    Part(
         "post_hook",
         "counting calls of --step-function",
         [attributes.POST_HOOK, attributes.DEBUG_NANS, attributes.DEBUG_INFS],
@@ -262,9 +262,9 @@ def table() -> list[Status]:
     """Return a ``Status`` for each part of a recording: whether the installed JAX has the private names that
     the part needs. This imports jax."""
     rows = []
-    for seam in SEAMS:
+    for part in PARTS:
         lost: list[Lost] = []
-        for need in seam.needs:
+        for need in part.needs:
             try:
                 found = _lost(need)
             except Exception as e:  # such as an ImportError, if JAX moved a module
@@ -272,7 +272,7 @@ def table() -> list[Status]:
             lost += [found] if found is not None else []
         reason = "; ".join(why for why, _ in lost) if lost else None
         fills = tuple(dict.fromkeys(f for _, fields in lost for f in fields))
-        rows.append(Status(seam.name, seam.gives, not lost, reason, fills))
+        rows.append(Status(part.name, part.gives, not lost, reason, fills))
     return rows
 
 

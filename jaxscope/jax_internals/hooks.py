@@ -91,7 +91,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     # an eager ``shard_map``. So the functions that JAX calls at a change are wrapped to install ours again.
     state, flags = attributes.POST_HOOK.needed(), _checks()
     ours: dict[Any, Any] = {}  # our hook -> the hook that it replaced and calls
-    over = True
+    active = True
 
     def on_top_of(below: Any) -> Any:
         """Return a hook that calls ``below``, the hook that it replaces, and then ``called``."""
@@ -99,7 +99,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
         def hook(function: Any, args: Any, kwargs: Any, outs: Any) -> None:
             if below is not None:
                 below(function, args, kwargs, outs)
-            if over:
+            if active:
                 try:
                     called(function)
                 except Exception:  # an error of ours must not replace the result of the program's call
@@ -114,7 +114,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
         """Install jaxscope's hook with ``put`` (for one thread or for all), unless it is installed already.
         ``current`` is the hook that is installed now, which jaxscope's hook calls first; None: there is
         none."""
-        if over and current not in ours:
+        if active and current not in ours:
             put(bare if current is None else on_top_of(current))
 
     def here() -> None:
@@ -130,8 +130,9 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     ]
 
     def undo() -> None:
-        nonlocal over
-        over = False  # hooks stay in other threads, and only call those that they replaced
+        nonlocal active
+
+        active = False  # hooks stay in other threads, and only call those that they replaced
         for each in undone:
             each()
         for get, put in ((state.get_global, state.set_global), (state.get_local, state.set_local)):

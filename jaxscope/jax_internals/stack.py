@@ -83,7 +83,7 @@ def phase_raised(frame: FrameType) -> bool:
     return False
 
 
-def on_stack(kind: type[JaxFrame], frame: FrameType) -> bool:
+def is_frame_of(kind: type[JaxFrame], frame: FrameType) -> bool:
     """Return whether ``frame`` is a frame of the function of JAX that ``kind`` declares. Its callers are not
     considered."""
     return frame.f_code.co_name == kind.function and in_jax(frame)

@@ -11,7 +11,7 @@ FLAG = "--xla_force_host_platform_device_count"
 SETTING = "JAX_NUM_CPU_DEVICES"
 
 
-def force(env: dict[str, str], devices: int) -> int | None:
+def set_cpu_devices(env: dict[str, str], devices: int) -> int | None:
     """Set variables in ``env`` that make JAX create ``devices`` CPU devices, and return ``devices``. If
     ``env`` already sets a number of CPU devices, keep it and return None. In both cases, if ``env`` selects
     no platform, limit JAX to the CPU, so that no accelerator of this machine is used."""

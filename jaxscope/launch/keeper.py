@@ -22,7 +22,7 @@ from jaxscope.errors import JaxscopeError
 from jaxscope.launch import program_events
 from jaxscope.launch.detached import fork_apart
 from jaxscope.launch.program_events import Ended
-from jaxscope.launch.runner import FORWARDED, Beside, end_beside, spawn, start_beside
+from jaxscope.launch.runner import FORWARDED, Companion, end_companion, spawn, start_companion
 from jaxscope.launch.tee import open_terminal, read_some
 from jaxscope.launch.xla_warnings import Listener
 from jaxscope.log import files
@@ -40,7 +40,7 @@ class Kept(NamedTuple):
     program: int
 
 
-def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside | None = None) -> Kept:
+def start(argv: list[str], env: dict[str, str], run: RunDir, *, companion: Companion | None = None) -> Kept:
     """Start the program ``argv`` under a new keeper, and return as soon as the program runs.
 
     The keeper is a separate process that waits for the end of the program, and writes the program's output
@@ -50,7 +50,7 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
       argv: the command of the program and its arguments.
       env: the environment of the program.
       run: the run directory, which contains the recording.
-      beside: a function that runs in a thread of the keeper while the program runs, or None. Its arguments
+      companion: a function that runs in a thread of the keeper while the program runs, or None. Its arguments
         are an event that is set when the program ends, and the program's process id.
 
     Raises:
@@ -71,7 +71,9 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     keep = [log, theirs, pty, terminal]
     try:
-        pid = fork_apart(lambda: _keep(argv, env, run, mask, log, theirs, pty, terminal, beside), keep=keep)
+        pid = fork_apart(
+            lambda: _keep(argv, env, run, mask, log, theirs, pty, terminal, companion), keep=keep
+        )
     finally:
         for fd in keep:
             os.close(fd)
@@ -93,7 +95,7 @@ def _keep(
     answer: int,
     pty: int,
     terminal: int,
-    beside: Beside | None,
+    companion: Companion | None,
 ) -> None:
     """Run as the keeper process: start the program ``argv``, copy its output to ``log``, and record in
     ``run`` how it ended.
@@ -105,7 +107,7 @@ def _keep(
       log: file descriptor of ``output.log``.
       answer: file descriptor to which the program's process id, or an error, is written as JSON.
       pty, terminal: file descriptors of the keeper's and the program's end of the pseudo-terminal.
-      beside: a function that runs in a thread while the program runs, or None. Its arguments are an event
+      companion: a function that runs in a thread while the program runs, or None. Its arguments are an event
         that is set when the program ends, and the program's process id.
     """
     os.setsid()
@@ -126,7 +128,7 @@ def _keep(
     listener = Listener(run, env)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # the thread inherits this mask
     ended = threading.Event()
-    thread = start_beside(beside, ended, pid)
+    thread = start_companion(companion, ended, pid)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     status = _drain_until_the_end(pid, pty, signals, run, listener)
     end = Ended.from_status(pid, status, time.monotonic() - started)
@@ -135,7 +137,7 @@ def _keep(
     os.close(terminal)
     open_still = _drain(pty, QUIET_S, listener)
     program_events.write_end(run, end)
-    end_beside(thread, ended)
+    end_companion(thread, ended)
     if open_still:
         _drain(pty, None, listener)
 
@@ -233,4 +235,4 @@ def _write_down(data: bytes, listener: Listener) -> None:
     # If the disk is full, output is lost, but the program must not block: it waits until its output is read.
     with contextlib.suppress(OSError):
         os.write(2, data)
-    listener.hear(data)
+    listener.search(data)

@@ -42,7 +42,7 @@ class Evidence(NamedTuple):
     died: events.Died | None = None
 
 
-def look(run: RunDir, program: int) -> Evidence:
+def evidence_of(run: RunDir, program: int) -> Evidence:
     """Return the facts about the recording in the run directory ``run``. ``program`` is the process id of the
     user's program."""
     marks: set[str] = set()
@@ -69,7 +69,7 @@ def explain(evidence: Evidence, ended: Ended) -> list[str]:
     recorded, or if the start-up file failed and has already printed the reason.
 
     Args:
-      evidence: the result of ``look``.
+      evidence: the result of ``evidence_of``.
       ended: how the program ended.
     """
     nothing = "nothing was recorded: "

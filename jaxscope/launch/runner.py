@@ -24,8 +24,8 @@ from jaxscope.launch.tee import Tee
 from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.store import RunDir
 
-# A function that runs in a thread while the program runs (see the argument ``beside`` of ``run``)
-Beside = Callable[[threading.Event, int], None]
+# A function that runs in a thread while the program runs (see the argument ``companion`` of ``run``)
+Companion = Callable[[threading.Event, int], None]
 
 _HAS_SIGINFO = hasattr(signal, "sigtimedwait")  # on Linux, not on macOS
 
@@ -57,7 +57,7 @@ _STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 # systemd and Slurm signal the processes of a group one after the other. After this time they have finished.
 SETTLE_S = 0.05
 TOGETHER_S = 1.0  # a signal to the group and one to this process within this time count as one
-LINGER_S = 2.0  # maximal wait for the thread of ``beside`` after the end of the program
+LINGER_S = 2.0  # maximal wait for the thread of ``companion`` after the end of the program
 
 
 def run(
@@ -66,7 +66,7 @@ def run(
     record: RunDir | None,
     *,
     tee: bool = False,
-    beside: Beside | None = None,
+    companion: Companion | None = None,
 ) -> Ended:
     """Start the program ``argv``, wait for its end, and return how the program ended.
 
@@ -76,7 +76,7 @@ def run(
       record: the run directory, into which the heartbeat (a file with the current time) and the end of the
         program are written; None: they are not written.
       tee: whether to copy the program's stderr into the file ``output.log``, too.
-      beside: a function that runs in a thread while the program runs, or None. Its arguments are an event
+      companion: a function that runs in a thread while the program runs, or None. Its arguments are an event
         that is set when the program ends, and the program's process id.
 
     Raises:
@@ -100,7 +100,7 @@ def run(
         if record is not None:
             import jaxscope.log.writer  # noqa: F401  needed at the end; imported while the program starts
         ended = threading.Event()
-        thread = start_beside(beside, ended, pid)
+        thread = start_companion(companion, ended, pid)
         watch = _Watch(pid, held, witness, record)
         status = watch.until_the_end()
         end = Ended.from_status(pid, status, time.monotonic() - started)
@@ -110,7 +110,7 @@ def run(
         if record is not None:
             program_events.write_end(record, end)
         watch.close()
-        end_beside(thread, ended)
+        end_companion(thread, ended)
         return end
     finally:
         if witness:
@@ -280,19 +280,19 @@ def _forget(numbers: set[int]) -> None:
         signal.sigwait([number])
 
 
-def start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> threading.Thread | None:
-    """Start and return a thread that runs ``beside(ended, pid)``; None if ``beside`` is None. The caller sets
-    ``ended`` when the program with the process id ``pid`` has ended."""
-    if beside is None:
+def start_companion(companion: Companion | None, ended: threading.Event, pid: int) -> threading.Thread | None:
+    """Start and return a thread that runs ``companion(ended, pid)``; None if ``companion`` is None. The
+    caller sets ``ended`` when the program with the process id ``pid`` has ended."""
+    if companion is None:
         return None
-    thread = threading.Thread(target=beside, args=(ended, pid), name="jaxscope-beside", daemon=True)
+    thread = threading.Thread(target=companion, args=(ended, pid), name="jaxscope-companion", daemon=True)
     thread.start()
     return thread
 
 
-def end_beside(thread: threading.Thread | None, ended: threading.Event) -> None:
+def end_companion(thread: threading.Thread | None, ended: threading.Event) -> None:
     """Set ``ended``, because the program has ended, and wait at most LINGER_S seconds for ``thread``, the
-    result of ``start_beside``."""
+    result of ``start_companion``."""
     ended.set()
     if thread:
         thread.join(LINGER_S)

@@ -129,7 +129,7 @@ def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, termina
         # If stderr of this process is closed, this raises and the process ends, so that the program's next
         # write fails as it would without jaxscope.
         _write_all(STDERR, data)
-        listener.hear(data)
+        listener.search(data)
 
 
 def read_some(fd: int) -> bytes:

@@ -166,7 +166,7 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
             break
         time.sleep(AGAIN_S)
     if error is not None:
-        upload.look()
+        upload.measure()
     _write(record, upload, error, final=last)
 
 

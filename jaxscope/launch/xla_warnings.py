@@ -55,16 +55,16 @@ class Listener:
                 self._writer = Writer(run, lambda forked: first)
                 self._writer.open()
 
-    def hear(self, data: bytes) -> None:
+    def search(self, data: bytes) -> None:
         """Search ``data``, the next bytes of the program's stderr, for warnings. Raises no exception."""
         if self._writer is None:
             return
         try:
-            self._hear(data)
+            self._search(data)
         except Exception:  # stderr must be copied whatever happens here
             self._writer = None
 
-    def _hear(self, data: bytes) -> None:
+    def _search(self, data: bytes) -> None:
         """Split ``data``, the next bytes of the program's stderr, into lines, and write an event for each
         warning."""
         *lines, rest = data.split(b"\n")
@@ -78,9 +78,9 @@ class Listener:
             self._skipping, self._rest = True, b""
         for line in lines:
             if MARK in line:
-                self._say(line)
+                self._record(line)
 
-    def _say(self, line: bytes) -> None:
+    def _record(self, line: bytes) -> None:
         """Write an event for the warning in ``line``. A line without XLA's time stamp is ignored."""
         from jaxscope.schema.events import CompilerWarned
 

@@ -220,7 +220,7 @@ def rename(path: Path, name: str, *, within: Path | None = None) -> None:
     ``name`` is replaced. ``within`` is the run directory that contains ``path``; links below it are not
     followed. None: links in the directories of ``path`` are followed."""
     with _directory(path, within) as (directory, old):
-        os.replace(old, _plain(name, path), src_dir_fd=directory, dst_dir_fd=directory)
+        os.replace(old, _file_name(name, path), src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def status(path: Path, *, within: Path | None = None) -> os.stat_result:
@@ -300,10 +300,10 @@ def _below(path: Path, within: Path | None) -> tuple[str, ...]:
     parts = path.parts[-1:] if within is None else path.relative_to(within).parts  # ValueError: outside
     if not parts:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    return tuple(_plain(part, path) for part in parts)
+    return tuple(_file_name(part, path) for part in parts)
 
 
-def _plain(name: str, path: Path) -> str:
+def _file_name(name: str, path: Path) -> str:
     """Return ``name``, a part of ``path``. Raises OSError if ``name`` is not the name of a single file, such
     as ``..`` or ``a/b``."""
     if name in ("", ".", "..") or "/" in name:

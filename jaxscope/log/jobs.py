@@ -153,7 +153,7 @@ class Queue:
         OSError if its file was removed."""
         return files.read(self._file(id, "mlir"), MAX_MODULE, within=self._run)
 
-    def answer(self, result: Result) -> None:
+    def put_result(self, result: Result) -> None:
         """Store ``result``, the result of compiling one program, in a file. The compiler's process calls this
         method; the process that started the compiler reads the file with ``result_of``."""
         self._write(self._file(result.id, "result"), msgspec.json.encode(result))
@@ -193,7 +193,7 @@ class Queue:
                 files.remove(path.with_suffix(".tried"), within=self._run)
         return len(waiting)
 
-    def tried(self, id: str) -> int:
+    def count_attempt(self, id: str) -> int:
         """Count one more attempt to compile the job ``id`` (a program to compile for a target). Return the
         number of earlier attempts; 0 if this number cannot be read."""
         path = self._file(id, "tried")

@@ -92,7 +92,7 @@ def locked(path: Path) -> bool | None:
         os.close(fd)
 
 
-def holds(path: Path, where: str | None, took: bool) -> bool | None:
+def writer_alive(path: Path, where: str | None, took: bool) -> bool | None:
     """Return whether the process that writes the file ``path`` is alive, judged by its lock on the file: True
     if the file is locked, False if the process has ended, None if this cannot be determined on this machine.
 
@@ -170,4 +170,4 @@ def beat_of(path: Path) -> Beat | None:
         where, took, wrote = fields["machine"], fields["locked"] is True, float(fields["at"])
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return Beat(at, None)
-    return Beat(wrote, holds(path, where, took))
+    return Beat(wrote, writer_alive(path, where, took))

@@ -254,21 +254,21 @@ def copy(place: RunDir, into: RunDir, rank: int, **entries: Any) -> RunDir:
     for relative in removal.own_files(place.path):
         to = into.path / relative if relative.parts[0] == "blobs" else target / relative
         files.make_directory(to.parent, within=into.path, parents=True)
-        files.write(to, _pieces(place.path / relative, place.path), within=into.path)
+        files.write(to, _content(place.path / relative, place.path), within=into.path)
     outer = store.texts_of(place)
     if outer != place.path:
         for blob in files.names(outer / "blobs", within=outer):
             if not (into.path / "blobs" / blob).exists():
                 with contextlib.suppress(OSError):
                     files.write(
-                        into.path / "blobs" / blob, _pieces(outer / "blobs" / blob, outer), within=into.path
+                        into.path / "blobs" / blob, _content(outer / "blobs" / blob, outer), within=into.path
                     )
     meta = {**place.meta, "rank": rank, **entries}
     files.write(target / removal.META, json.dumps(meta, indent=1) + "\n", within=into.path)
     return RunDir(target)
 
 
-def _pieces(path: Path, within: Path) -> bytes:
+def _content(path: Path, within: Path) -> bytes:
     """Return the content of the file ``path`` in the run directory ``within``."""
     with files.open_regular(path, within=within) as f:
         return b"".join(itertools.takewhile(bool, iter(lambda: f.read(store.PIECE), b"")))

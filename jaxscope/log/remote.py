@@ -206,7 +206,7 @@ class Upload:
     Attributes:
       sent: number of bytes sent.
       left: (number of pieces of files, number of bytes) that are not in the store yet, as of the last
-        ``look`` or ``round``.
+        ``measure`` or ``round``.
     """
 
     def __init__(self, path: Path, url: str, *, overwrite: bool = False) -> None:
@@ -220,7 +220,7 @@ class Upload:
         self._store: Store | None = None
         self._there: dict[str, tuple[int, int]] = {}  # stamps of the pieces in the store, by object name
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """Set ``left`` to the number of pieces and bytes that are not in the store yet, without uploading
         anything. Before the first ``round``, it is unknown what the store has: everything counts."""
         self._pending()
@@ -389,7 +389,7 @@ def fetched(url: str, home: Path) -> Path:
     try:
         if not store.get({removal.META: removal.MOST_META}):
             raise RunNotFound(f"there is no run in {base}", slug="run-not-found")
-        _forget(home, path)
+        _make_room_for(home, path)
         _download(store, path)
     except OSError as e:
         raise LogError(f"{base} cannot be read: {e}", slug="remote-unreadable") from e
@@ -400,7 +400,7 @@ def _name(url: str) -> str:
     return re.sub(r"[^\w.-]+", "-", url.rpartition("/")[2], flags=re.ASCII).strip("-.")[:60] or "run"
 
 
-def _forget(home: Path, path: Path) -> None:
+def _make_room_for(home: Path, path: Path) -> None:
     """Create the directory ``path`` in ``home`` for a download, if it is missing. Remove the oldest other
     downloads in ``home``, so that at most KEPT remain, ``path`` included."""
     files.make_directory(path, parents=True)

@@ -191,7 +191,7 @@ def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
                 if name in _RUNS:
                     left = list(_subs(inner, f"{above}{name}/", file, directory))
                 else:
-                    left = list(_plain(inner, f"{above}{name}/", _WITHIN[name], file))
+                    left = list(_walk_flat(inner, f"{above}{name}/", _WITHIN[name], file))
             finally:
                 os.close(inner)
             yield from left
@@ -231,7 +231,7 @@ def _nested(
         directory(name, at)
 
 
-def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[str]:
+def _walk_flat(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[str]:
     """Do the same as ``_walk`` for a directory ``fd`` that has no subdirectories of jaxscope: call ``file``
     for each regular file whose name matches ``ours``, and yield all other paths. ``above`` is the path of the
     directory relative to the outermost run, with a slash at the end."""

@@ -50,7 +50,7 @@ _RUN = re.compile(r"[A-Za-z0-9+/]{36,}|[A-Za-z0-9]{20,}")
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|\d+|[+/]+")
 
 
-def named_like_one(name: str) -> bool:
+def named_like_a_secret(name: str) -> bool:
     """Return whether an option or a variable with the name ``name`` probably contains a secret: True for
     ``--api-token`` and ``PASSWORD``, False for ``--pad-token`` and ``--sort-key``."""
     parts = [part.casefold() for part in _PART.findall(name)]
@@ -71,7 +71,7 @@ def value(name: str, text: str) -> str:
     """Return ``text``, the value of the option or variable ``name``, with each secret replaced by ``<left
     out>``. If ``name`` is named like a secret, ``text`` as a whole is replaced, except a number for a name
     that ends in ``key`` (``--key 0``) and not, for example, in ``api-key``."""
-    if text and named_like_one(name):
+    if text and named_like_a_secret(name):
         parts = [part.casefold() for part in _PART.findall(name)]
         secret = "".join(parts[-2:]) in _SECRET
         harmless = parts[-1:] == ["key"] and not secret and _NUMBER.fullmatch(text)  # ``--key 0``: a seed
@@ -94,7 +94,7 @@ def words(argv: Sequence[str]) -> list[str]:
             before = ""
         else:
             found.append(without(word))
-            before = word if _OPTION.fullmatch(word) and named_like_one(word) else ""
+            before = word if _OPTION.fullmatch(word) and named_like_a_secret(word) else ""
     return found
 
 
@@ -120,7 +120,7 @@ def _of_its_letters(match: re.Match[str]) -> str:
 def _of_its_name(match: re.Match[str]) -> str:
     """Return the matched text, ``name=value``, with ``<left out>`` in place of the value if the name is like
     that of a secret."""
-    if not match["value"] or not named_like_one(match["name"]):
+    if not match["value"] or not named_like_a_secret(match["name"]):
         return match[0]
     at, end = match.span("value")
     return match[0][: at - match.start()] + MARK + match[0][end - match.start() :]

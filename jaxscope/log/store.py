@@ -109,7 +109,7 @@ def create(
     stem = clean_name(name or (path.name if path else "run"))
     path = path or fresh(stem)
     try:
-        _make_room(path, overwrite=overwrite)
+        _ensure_empty(path, overwrite=overwrite)
         make_home(path)
         record = {"schema": SCHEMA, "name": stem if name is None else name, "started": now, **_harmless(meta)}
         _write_first(path / removal.META, (json.dumps(record, indent=1) + "\n").encode())
@@ -157,7 +157,7 @@ def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _make_room(path: Path, *, overwrite: bool) -> None:
+def _ensure_empty(path: Path, *, overwrite: bool) -> None:
     """Check that ``path``, where a run directory is to be created, does not exist or is empty. With
     ``overwrite``, remove a run that is there.
 

@@ -32,7 +32,7 @@ def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, call
     """
     values, places = dict[Hashable, Hashable](), set[Hashable]()
     for c in f.compilations:
-        if c.goes_on or c.entry == "nested":
+        if c.continues_a_trace or c.entry == "nested":
             continue  # traced for another call: inside a function that is jitted, too, or under a transform
         if c.key is None or c.missed is None or c.site is None:
             return False

@@ -69,7 +69,7 @@ def of(run: Run, c: Compilation) -> list[Cause]:
     return [causes.unread_key(c.level)]
 
 
-def further_back(run: Run, c: Compilation) -> int | None:
+def number_if_not_previous(run: Run, c: Compilation) -> int | None:
     """Return the number of the earlier call with which ``c`` is compared (3 for ``f#3``), if another call by
     the user between the two traced, lowered or compiled the function. Otherwise return None, also if there is
     no earlier call or it has no number."""
@@ -162,7 +162,7 @@ def _results(c: Compilation) -> list[tuple[object, ...]] | None:
     return [(leaf.path, leaf.shape, leaf.dtype) for leaf in out] if out else None
 
 
-def is_of_another_object(run: Run, c: Compilation) -> bool:
+def compiled_another_function(run: Run, c: Compilation) -> bool:
     """Return whether the new function object (or static object) for which ``c`` compiled is another function
     than before, as when a factory makes several functions from one definition. Then ``c`` does not count as a
     recompile.
@@ -199,12 +199,12 @@ def recompiled(run: Run, c: Compilation) -> bool:
             return False
         earlier = True
         done |= other.reached_phases
-        if key is None and not _only_goes_on(c, done):
+        if key is None and not _runs_only_missing_phases(c, done):
             break
-    return earlier and not _only_goes_on(c, done) and not is_of_another_object(run, c)
+    return earlier and not _runs_only_missing_phases(c, done) and not compiled_another_function(run, c)
 
 
-def _only_goes_on(c: Compilation, done: int) -> bool:
+def _runs_only_missing_phases(c: Compilation, done: int) -> bool:
     """Return whether ``c`` ran at least one phase, and only phases that no earlier compilation of the
     function has run. ``done`` are the phases of the earlier compilations, as bits: 1 traced, 2 lowered, 4
     compiled."""
@@ -222,7 +222,7 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
     """Return the calls of ``function`` that traced, lowered or compiled it again, in order of time.
 
     Left out are:
-    - the first compilation of another function with the same definition (``is_of_another_object``);
+    - the first compilation of another function with the same definition (``compiled_another_function``);
     - ``.lower()`` and ``.compile()``, and a call after them that runs only the phases still missing;
     - the first call after ``.eval_shape()`` or ``jax.eval_shape``, which only trace;
     - traces inside the trace of another function, and failed traces;
@@ -246,7 +246,11 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
         again = again and caches in called
         if c.entry != "aot" or c.reached_phases & ~1:
             called.add(caches)
-        if again and not _only_goes_on(c, phases) and not (new and is_of_another_object(run, c)):
+        if (
+            again
+            and not _runs_only_missing_phases(c, phases)
+            and not (new and compiled_another_function(run, c))
+        ):
             found.append(c)
         if c.reached_phases:
             known.add(key)

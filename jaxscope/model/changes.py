@@ -247,7 +247,7 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
         instead of line.
     """
     gone, came = Counter(before) - Counter(after), Counter(after) - Counter(before)
-    for key in () if one_source else (_in_function, _anywhere):
+    for key in () if one_source else (_in_function, _without_source):
         _cancel(gone, came, key)
     changed: list[Changed] = []
     where = _line if one_source else _function
@@ -291,10 +291,10 @@ def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple
 
 def _in_function(i: Item) -> Hashable:
     """Return all properties of ``i``, but of its source only the function: the line may have moved."""
-    return (*_anywhere(i), _function(i))
+    return (*_without_source(i), _function(i))
 
 
-def _anywhere(i: Item) -> tuple[Hashable, ...]:
+def _without_source(i: Item) -> tuple[Hashable, ...]:
     """Return all properties of ``i`` except its source."""
     return i.kind, i.axes, i.bytes, i.executions, i.origin
 

@@ -223,7 +223,7 @@ def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
     None if there is none. Compilations without a recorded program are skipped, and those that a transform
     (``jax.grad``) added to a call."""
     again = {c.id for c in recompilations(f, run)}
-    numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs and not c.goes_on]
+    numbered = [(n, c) for n, c in run.numbered(f) if c.program in run.programs and not c.continues_a_trace]
     pairs = [
         (a, b) for (a, p), (b, q) in itertools.pairwise(numbered) if p.program != q.program and q.id in again
     ]
@@ -259,7 +259,7 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
     before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)
     if run_a is not run_b or a.process is not b.process:
         both = before.whole.keys() & after.whole.keys()  # one JAX may lack settings of the other
-        before, after = _anywhere(before, both), _anywhere(after, both)
+        before, after = _comparable(before, both), _comparable(after, both)
     seen = b.function.seen
     at = comparing.Circumstances(
         level=TRACE,
@@ -273,7 +273,7 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
     return comparing.differences(before, after, at)
 
 
-def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
+def _comparable(facts: Facts, both: Collection[str]) -> Facts:
     """Return the flattened cache key ``facts`` without the values that have no meaning in another process:
     ids of objects, and hashes (they depend on PYTHONHASHSEED). Settings that are not in ``both``, the names
     in both keys, are also left out."""

@@ -180,7 +180,7 @@ class Fold:
         """Remember the settings of JAX to which cache keys refer by the id ``event.context``."""
         self.contexts[process.id, event.context] = event.settings
 
-    def _missed(self, process: Process, event: ev.Missed) -> Compilation:
+    def _call_missed(self, process: Process, event: ev.Missed) -> Compilation:
         """Add the call that missed JAX's C++ fast path, with its function and its cache key."""
         c = self._calls.get((process.id, event.call))
         function = self._function(event.function or UNKNOWN_FUNCTION)
@@ -275,7 +275,7 @@ class Fold:
             program = self.retargeted[id] = Program(id)
         return program
 
-    def _fate(self, process: Process, event: ev.ArgumentFate) -> Compilation | None:
+    def _argument_fate(self, process: Process, event: ev.ArgumentFate) -> Compilation | None:
         """Record which arguments of a call were still alive after it. None if the call is unknown."""
         c = self._calls.get((process.id, event.call))
         if c is not None:
@@ -294,7 +294,7 @@ class Fold:
         program.texts[event.stage] = event.blob
         program.text_bytes[event.stage] = event.bytes
 
-    def _misses(self, process: Process, event: ev.MissesCounted) -> None:
+    def _misses_counted(self, process: Process, event: ev.MissesCounted) -> None:
         """Update the number of fast-path misses of a function that have no event of their own."""
         counted = self._function(event.function).counted_misses
         counted[process.id] = max(event.count, counted.get(process.id, 0))
@@ -323,7 +323,7 @@ class Fold:
         counted[process.id] = max(event.count, counted.get(process.id, 0))
         process.calls = {**process.calls, event.function: event.count}
 
-    def _brought(self, process: Process, event: ev.Brought) -> None:
+    def _numpy_bytes(self, process: Process, event: ev.Brought) -> None:
         """Update how many calls of a watched function passed a number of bytes in NumPy arguments. If the
         bytes could not be read, the numbers of this process become None."""
         brought = self._function(event.function).brought
@@ -515,7 +515,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.BackendSeen: Fold._backend,
     ev.FunctionSeen: Fold._function_seen,
     ev.ContextSeen: Fold._context,
-    ev.Missed: Fold._missed,
+    ev.Missed: Fold._call_missed,
     ev.PhaseBegan: Fold._began,
     ev.Traced: Fold._traced,
     ev.TraceReused: Fold._reused,
@@ -523,13 +523,13 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Compiled: Fold._compiled,
     ev.PhaseFailed: Fold._failed,
     ev.ProgramText: Fold._text,
-    ev.MissesCounted: Fold._misses,
+    ev.MissesCounted: Fold._misses_counted,
     ev.Step: Fold._step,
     ev.StepTimed: Fold._step_timed,
     ev.Watched: Fold._watched,
     ev.Called: Fold._called,
-    ev.Brought: Fold._brought,
-    ev.ArgumentFate: Fold._fate,
+    ev.Brought: Fold._numpy_bytes,
+    ev.ArgumentFate: Fold._argument_fate,
     ev.MemoryRead: Fold._memory_read,
     ev.CaptureChanged: Fold._capture_changed,
     ev.CaptureRenewed: Fold._capture_renewed,

@@ -62,7 +62,7 @@ def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> b
     ``by_itself``). ``comparison`` has the flattened cache key of ``c``."""
     now = _argument(comparison.facts, name)
     index = key_index.of(run, c)
-    for at in index.latest(index.before(c.call), LOOK_BACK, _ran):
+    for at in index.latest(index.before(c.call), LOOK_BACK, _ran_a_phase):
         before = index.compilations[at]
         results = predictions.results_of(run, before)
         if not results.leaves or not same_leaves(now, results):
@@ -73,7 +73,7 @@ def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> b
     return False
 
 
-def _ran(c: Compilation) -> bool:
+def _ran_a_phase(c: Compilation) -> bool:
     """Return whether ``c`` is an ordinary call that traced, lowered or compiled."""
     return c.entry == "call" and bool(c.reached_phases)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 MOST_SECONDS = 1e9  # a duration above this is a damaged number
 
 
-class Occupied:
+class UnionOfSpans:
     """The union of (begin, end) spans of time in nanoseconds. Nested and overlapping spans count once."""
 
     def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
@@ -40,7 +40,7 @@ class Occupied:
 
     def with_spans(self, spans: Iterable[tuple[int, int]]) -> int:
         """Return the total nanoseconds that the union would have with ``spans``, without adding them."""
-        more = Occupied(spans)
+        more = UnionOfSpans(spans)
         return self._total + sum(
             end - begin - self._within(begin, end)
             for begin, end in zip(more._begins, more._ends, strict=True)
@@ -55,7 +55,7 @@ class Occupied:
         )
 
 
-class Threads:
+class OwnSeconds:
     """The phases of each thread, to find how long a phase took without the phases inside it."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ Fits = Callable[[Compilation], bool]
 LOOK_AT = 2_048  # number of keys that are tried for a match: the cost must not be quadratic in the keys
 
 
-class Earlier:
+class KeyIndex:
     """The recorded cache keys of one function in one process.
 
     A position is the index of a key in the order in which the keys were recorded. Shapes and static values
@@ -127,7 +127,7 @@ def _latest(numbers: range, most: int, fits: Callable[[int], bool] | None) -> li
     return found
 
 
-class _Function:
+class _IndicesByProcess:
     """The indices of one function, one for each process (``by_process``). ``taken`` is the number of the
     function's compilations that they contain, ``last`` the latest of them."""
 
@@ -135,17 +135,17 @@ class _Function:
         self.lock = threading.Lock()  # the terminal view reads from two threads
         self.taken = 0
         self.last: Compilation | None = None
-        self.by_process: dict[str, Earlier] = {}
+        self.by_process: dict[str, KeyIndex] = {}
 
 
-def of(run: Run, c: Compilation) -> Earlier:
+def of(run: Run, c: Compilation) -> KeyIndex:
     """Return the index of the cache keys of the function of ``c`` in the process of ``c``. It has all keys
     recorded so far, including that of ``c`` and later ones."""
-    known = run.earlier.get(c.function.id) or run.earlier.setdefault(c.function.id, _Function())
-    assert isinstance(known, _Function)
+    known = run.earlier.get(c.function.id) or run.earlier.setdefault(c.function.id, _IndicesByProcess())
+    assert isinstance(known, _IndicesByProcess)
     own = c.function.compilations  # in order of time
     if known.taken == len(own) and own[-1] is known.last:
-        return known.by_process.get(c.process.id) or Earlier()
+        return known.by_process.get(c.process.id) or KeyIndex()
     with known.lock:
         # Logs of several processes are read one after the other: a new key may be earlier than known ones.
         if known.taken and (len(own) < known.taken or own[known.taken - 1] is not known.last):
@@ -153,11 +153,11 @@ def of(run: Run, c: Compilation) -> Earlier:
         while known.taken < len(own):
             last = own[known.taken]
             if last.key is not None:
-                earlier = known.by_process.setdefault(last.process.id, Earlier())
+                earlier = known.by_process.setdefault(last.process.id, KeyIndex())
                 earlier.add(last, last.key, facts_of(run, last))
             known.last = last
             known.taken += 1  # last: from here on, another thread reads the index without the lock
-        return known.by_process.get(c.process.id) or Earlier()
+        return known.by_process.get(c.process.id) or KeyIndex()
 
 
 def facts_of(run: Run, c: Compilation) -> Facts:

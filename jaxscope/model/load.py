@@ -193,7 +193,7 @@ def state(run: _Ending, directory: RunDir) -> str:
     known to write the log)."""
     if run.exited is not None:
         return "exited"
-    if _watched(directory):
+    if _runner_waits(directory):
         return "running"
     main = run.main
     if main is not None and main.ended is not None:
@@ -208,14 +208,14 @@ def going_on(run: Run, directory: RunDir) -> bool | None:
     if run.exited is not None:
         return any(signs)  # the end is recorded, so only a child process with a lock may still write
     if liveness.beat_of(directory.heartbeat) is not None:
-        signs.append(_watched(directory))
+        signs.append(_runner_waits(directory))
     elif not signs and directory.meta.get("how") is not None:
         # jaxscope.record() has created the directory, and imports jax before it writes a log
         signs.append(liveness.recent(directory.started))
     return True if True in signs else None if None in signs else False
 
 
-def _watched(directory: RunDir) -> bool | None:
+def _runner_waits(directory: RunDir) -> bool | None:
     """Return whether ``jaxscope run`` still waits for the end of the program, according to the heartbeat file
     in the run's ``directory``. False if there is no such file; None if unknown."""
     beat = liveness.beat_of(directory.heartbeat)
@@ -231,5 +231,6 @@ def _writes(directory: RunDir, log: str, process: _Logged) -> bool | None:
     if process.ended is not None or started is None:
         return False
     path = directory.events / f"{log}.jsonl"
-    holds = liveness.holds(path, started.machine, started.locked) if started.machine is not None else None
-    return holds if holds is not None else liveness.recent(process.last_ns / 1e9) or None
+    machine = started.machine
+    alive = liveness.writer_alive(path, machine, started.locked) if machine is not None else None
+    return alive if alive is not None else liveness.recent(process.last_ns / 1e9) or None

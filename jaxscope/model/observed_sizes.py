@@ -95,7 +95,7 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
             alike.setdefault((axis, tuple(sizes)), []).append(path)
     found = []
     # Padding a size that grows steadily only delays the next compilation.
-    if len(alike) == 1 and all(bucketing.creeps(sequence) for _, sequence in alike):
+    if len(alike) == 1 and all(bucketing.grows_steadily(sequence) for _, sequence in alike):
         return []
     counts = _calls(f, calls) if alike else None
     own = growing_args.arguments(run, f) if alike else frozenset()
@@ -135,7 +135,7 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
             counts[next(iter(firsts.values()))] = f.counted_calls[process]
             continue
         # Calls were counted by the bytes of their NumPy arguments, which must differ between the sizes.
-        by_bytes = {transfers.brought(misses[i]): i for i in firsts.values()}
+        by_bytes = {transfers.numpy_bytes(misses[i]): i for i in firsts.values()}
         brought = f.brought.get(process)
         if not brought or len(by_bytes) < len(firsts) or not brought.keys() <= by_bytes.keys():
             return None

@@ -18,11 +18,11 @@ from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import functions_called
 from jaxscope.analysis.rewrap_site import (
     depends_on_a_condition,
-    hands_over,
     in_a_loop,
-    is_task,
     loop_around,
+    passes_function,
     reached_now_and_then,
+    runs_as_task,
 )
 from jaxscope.model import causes, sources
 from jaxscope.model.causes import recompilations
@@ -206,8 +206,8 @@ def ran_once(run: Run, c: Compilation) -> bool:
     if not all((source := text(f.file)) is not None and not in_a_loop(source, f.line) for f in lines):
         return False
     return not any(
-        hands_over(text(outer.file), outer.line, name)
-        or is_task(text(inner.file), inner.line, name, text(outer.file), outer.line)
+        passes_function(text(outer.file), outer.line, name)
+        or runs_as_task(text(inner.file), inner.line, name, text(outer.file), outer.line)
         for inner, outer in itertools.pairwise(lines)
         for name in [inner.function.rpartition(".")[2]]
     )
@@ -236,7 +236,7 @@ def recompiled_outside(run: Run) -> list[Compilation]:
     return [c for p in payers(run) for c in p.again]
 
 
-class Step(msgspec.Struct, frozen=True):
+class LoopBody(msgspec.Struct, frozen=True):
     """What one iteration of a loop in the user's code runs.
 
     Attributes:
@@ -258,7 +258,7 @@ class Step(msgspec.Struct, frozen=True):
     lines: list[int]
 
 
-def steps(run: Run) -> list[Step]:
+def steps(run: Run) -> list[LoopBody]:
     """Return what each iteration of the program's loops runs, for at most MOST_LOOPS (3) loops that call a
     jitted function of the user and run at least FEWEST_OPERATIONS (3) operations outside jit. Calls that only
     some iterations reach are left out. The loop whose functions took longest to compile comes first."""
@@ -281,7 +281,7 @@ def steps(run: Run) -> list[Step]:
             programs = {frozenset(functions) for functions in called[file, first, last].values()}
             by_line = Counter(operations.values())
             most = [line for line, n in by_line.most_common(MOST_LINES) if n > 1] or [*by_line][:MOST_LINES]
-            found.append(Step(Frame(file, first, ""), last, len(programs), len(operations), sorted(most)))
+            found.append(LoopBody(Frame(file, first, ""), last, len(programs), len(operations), sorted(most)))
     return found[:MOST_LOOPS]
 
 

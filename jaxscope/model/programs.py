@@ -20,7 +20,7 @@ from jaxscope.analysis.programs import NOTHING, Around, Texts
 from jaxscope.log import files
 from jaxscope.log.store import RunDir
 from jaxscope.model.records import Compilation, Program
-from jaxscope.model.xla_warnings import Overheard
+from jaxscope.model.xla_warnings import WarningsByProgram
 
 PIECE = 4_000  # number of fusions in a piece of a cached result; decoding them takes about 4 ms
 MAX_CACHED = 64 << 20  # bytes of a cached result. The result for a text of 64 MiB has half as many.
@@ -39,7 +39,7 @@ class Reader:
       unreadable: names of the files with texts that were requested but are missing or damaged.
     """
 
-    def __init__(self, directory: RunDir, warnings: Overheard | None = None) -> None:
+    def __init__(self, directory: RunDir, warnings: WarningsByProgram | None = None) -> None:
         self._directory = directory
         self._warnings = warnings
         self._read: dict[tuple[object, ...], Texts] = {}

@@ -19,7 +19,7 @@ from jaxscope.analysis import sharding
 from jaxscope.log import reader
 from jaxscope.log.store import RunDir
 from jaxscope.model.fold import UNKNOWN_FUNCTION
-from jaxscope.model.intervals import MOST_SECONDS, Threads
+from jaxscope.model.intervals import MOST_SECONDS, OwnSeconds
 from jaxscope.model.load import alive_ns, state
 from jaxscope.model.records import Function, unseen
 from jaxscope.model.run import main_of
@@ -268,7 +268,7 @@ class _Process:
         self.calls: dict[int, _Call] = {}
         self.functions: dict[str, ev.FunctionSeen] = {}
         self.texts: dict[str, dict[str, str]] = {}  # by program: blobs by stage
-        self.threads = Threads()
+        self.threads = OwnSeconds()
         self._cells: dict[int, Any] = {}
         self._known = known
 

@@ -15,7 +15,7 @@ import msgspec
 
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import reached_level
-from jaxscope.model.intervals import MOST_SECONDS, Occupied, Threads
+from jaxscope.model.intervals import MOST_SECONDS, OwnSeconds, UnionOfSpans
 from jaxscope.schema import function_ids
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import (
@@ -120,8 +120,8 @@ class Process(msgspec.Struct, eq=False):
     step: int | None = None
     first_step: int | None = None
     calls: Mapping[str, int] = {}
-    phases: Occupied = msgspec.field(default_factory=Occupied)
-    threads: Threads = msgspec.field(default_factory=Threads)
+    phases: UnionOfSpans = msgspec.field(default_factory=UnionOfSpans)
+    threads: OwnSeconds = msgspec.field(default_factory=OwnSeconds)
     profiles: list[Profiled] = []
     step_times: list[StepTime] = []
     snapshots: list[ArraysSeen] = []
@@ -248,7 +248,7 @@ class Compilation(msgspec.Struct, eq=False):
         return _LEVEL_BY_BITS[self.reached_phases] if phase is None else reached_level(self.reached, phase)
 
     @property
-    def goes_on(self) -> bool:
+    def continues_a_trace(self) -> bool:
         """Return whether the call is under a transform (``jax.grad``) and completed no trace. Mostly, it then
         compiled what another ``Compilation`` of its function had traced."""
         return self.entry == "transform" and not self.reached_phases & 1

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from jaxscope.model.fold import Fold
 from jaxscope.model.intervals import MOST_SECONDS
 from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process, cached_until_changed
-from jaxscope.model.xla_warnings import Overheard
+from jaxscope.model.xla_warnings import WarningsByProgram
 from jaxscope.schema.events import MAIN, ProgramExited, RunStarted
 from jaxscope.schema.keys import Device
 
@@ -21,7 +21,7 @@ class Run(Fold):
 
     def __init__(self) -> None:
         super().__init__()
-        self.overheard = Overheard(self)
+        self.overheard = WarningsByProgram(self)
         # Returns whether the program defines a function whose name matches a pattern, compiled or not. This
         # is known only in the process of the program.
         self.defined: Callable[[str], bool] = lambda pattern: False

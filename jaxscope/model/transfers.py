@@ -50,8 +50,8 @@ class Transfer(msgspec.Struct, frozen=True):
       first_seconds: the part of ``blocked_seconds`` in the first transfer, which ended at ``first_ns``; 0 if
         unknown.
       steps, first_step, last_step: number of steps with such a transfer, the first and the last such step.
-      close: number of the transfers in ``waits`` that took more than a fifth of the time since the previous
-        transfer.
+      close_waits: number of the transfers in ``waits`` that took more than a fifth of the time since the
+        previous transfer.
       checks: number of the transfers in ``waits`` after which jaxscope checked whether the device still had
         work.
       ahead: number of these checks that found work: the program had queued later work before it waited.
@@ -77,7 +77,7 @@ class Transfer(msgspec.Struct, frozen=True):
     steps: int | None = None
     first_step: int | None = None
     last_step: int | None = None
-    close: int = 0
+    close_waits: int = 0
     checks: int = 0
     ahead: int = 0
     caller: Frame | None = None
@@ -140,7 +140,7 @@ def transfers(run: Run) -> list[Transfer]:
     )
 
 
-def together(members: Sequence[Transfer]) -> Transfer:
+def summed(members: Sequence[Transfer]) -> Transfer:
     """Return the sum of ``members``, transfers of several kinds that one line caused in one direction and one
     process, as one Transfer. Its kind and its text are those of the member that blocked the program longest.
     ``steps`` is the largest number of one member, not a sum."""
@@ -158,7 +158,7 @@ def together(members: Sequence[Transfer]) -> Transfer:
         steps=max((t.steps for t in members if t.steps is not None), default=None),
         first_step=min((t.first_step for t in members if t.first_step is not None), default=None),
         last_step=max((t.last_step for t in members if t.last_step is not None), default=None),
-        close=sum(t.close for t in members),
+        close_waits=sum(t.close_waits for t in members),
         checks=sum(t.checks for t in members),
         ahead=sum(t.ahead for t in members),
         caller=first.caller if len({t.caller for t in members}) == 1 else None,
@@ -237,7 +237,7 @@ def _seen(process: Process, e: Transferred, key: tuple[str, str, str, int]) -> T
         steps=e.steps,
         first_step=e.first_step,
         last_step=e.last_step,
-        close=e.close,
+        close_waits=e.close,
         checks=e.checks,
         ahead=e.ahead,
         caller=e.caller,
@@ -343,7 +343,7 @@ def _argument(
     )
 
 
-def brought(c: Compilation) -> int | None:
+def numpy_bytes(c: Compilation) -> int | None:
     """Return the bytes of NumPy arguments that call ``c`` copies to the only device of its program; 0 if the
     program has several devices. None if unknown."""
     if c.key is None or devices_of_program(c) is None:

@@ -18,7 +18,7 @@ LATE_NS = 10**9  # a warning without a time stamp has the time at which it was r
 _NAMED = re.compile(r'op_name="(\w{1,40})\(([^()"]{1,200})\)')
 
 
-class Overheard:
+class WarningsByProgram:
     """The warnings of XLA in a run, by program. The warnings are assigned to programs at the first request,
     and again at a request after events were added to the run."""
 

@@ -320,7 +320,7 @@ def _mesh(c: Cause) -> str:
         return _sharding(c)
     what = "the device list of the mesh" if c.detail.devices else "the mesh"
     a, b = (v.text if isinstance(v, Setting) else None for v in (c.before, c.after))
-    before, after = meshes.spelled(a, b)
+    before, after = meshes.both_short(a, b)
     return f"{what} around the call changed from {before} to {after}"
 
 

@@ -61,12 +61,12 @@ def outcome(f: Function) -> str:
     return ", ".join(parts) or work(f)
 
 
-def circumstances(c: Compilation, places: Places) -> str:
+def when_and_where(c: Compilation, places: Places) -> str:
     """Return when and where the call ``c`` happened, and how long it took to trace, lower and compile: ``step
-    376, 7.0 s, train.py:88``. If the call was unusual, the text says so (see ``level``): ``lowered, not
+    376, 7.0 s, train.py:88``. If the call was unusual, the text says so (see ``unusual``): ``lowered, not
     traced``. ``places`` shortens file names."""
     parts = [] if c.step is None else [f"step {c.step:,}" if c.step else "before the first step"]
-    how = level(c)
+    how = unusual(c)
     if how:
         parts.append(how)
     spent = c.seconds
@@ -78,7 +78,7 @@ def circumstances(c: Compilation, places: Places) -> str:
     return ", ".join(parts)
 
 
-def level(c: Compilation) -> str:
+def unusual(c: Compilation) -> str:
     """Return what is unusual about the call ``c``: how it was called, which phases it reached, or that its
     program came from the persistent cache. Example: ``lowered, not traced``. Empty if nothing is unusual."""
     parts = []

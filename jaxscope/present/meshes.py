@@ -14,7 +14,7 @@ _DEVICES = re.compile(r" on devices (.*)$")
 _TYPES = re.compile(r"axis_types=\(([\w, ]*)\)")
 
 
-def spelled(one: str | None, other: str | None) -> tuple[str, str]:
+def both_short(one: str | None, other: str | None) -> tuple[str, str]:
     """Return the texts of two meshes in a short form that shows how they differ: ``("data=4", "data=2")``.
 
     If the short forms are equal, the devices are added: ``a=4 on devices 0-3``. If the devices are also equal

@@ -80,7 +80,9 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
     if hlo is not None and hlo.instructions:
         parts.append(count(hlo.fusions.total, "fusion"))
         if hlo.collectives:
-            wire = ", ".join(f"{between(n)} over {axes_text(over)}" for over, n in sent_by_axes(hlo) if over)
+            wire = ", ".join(
+                f"{bytes_within(n)} over {axes_text(over)}" for over, n in sent_by_axes(hlo) if over
+            )
             parts.append(count(len(hlo.collectives), "collective") + (f" ({wire})" if wire else ""))
     if memory is not None and (peak := peak_bytes(memory)) is not None:
         parts.append(f"peak {size(peak)} per device")
@@ -93,7 +95,7 @@ def sent_by_axes(program: Compiled) -> list[tuple[Axes, Bounds]]:
     return sorted(program.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), axes_text(i[0])))
 
 
-def between(n: Bounds) -> str:
+def bytes_within(n: Bounds) -> str:
     """Return a number of bytes of which only the bounds ``n`` are known: ``3.4 MiB`` (bounds are equal), ``at
     least 3.4 MiB``, ``at most 3.4 MiB`` or ``1.2 MiB to 3.4 MiB``; ``?`` if nothing is known."""
     if n.exact is not None:

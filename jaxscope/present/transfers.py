@@ -10,7 +10,7 @@ from jaxscope.present.text import brief, function_name, seconds
 LONG_S, LONG_SHARE = 0.05, 0.01  # a wait is long above these seconds, or above this share of the run
 
 
-def long(run: Run, waited: float) -> bool:
+def is_long_wait(run: Run, waited: float) -> bool:
     """Return whether a report shows how long the run waited for values from the devices: ``waited`` (seconds)
     is more than 0.05 s or 1 % of the run."""
     return waited > min(LONG_S, LONG_SHARE * (run.seconds or 0.0))

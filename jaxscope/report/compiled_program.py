@@ -18,7 +18,7 @@ from jaxscope.present.programs import (
     DONATION,
     MEMORY_PARTS,
     axes,
-    between,
+    bytes_within,
     line_of,
     over_axes,
     overlap,
@@ -27,7 +27,7 @@ from jaxscope.present.programs import (
     times,
 )
 from jaxscope.present.text import Places, count, listed, size
-from jaxscope.report.layout import Line, aligned, line, used
+from jaxscope.report.layout import Line, aligned, filled_cells, line
 from jaxscope.schema.keys import Memory
 
 SHOWN = 12  # rows of a table
@@ -138,7 +138,7 @@ def _collectives(hlo: Compiled, places: Places, *, everything: bool) -> Iterator
     of the collectives, the most bytes first. Equal rows are printed once with their number."""
     if not hlo.collectives:
         return
-    wire = ", ".join(f"{escape(over_axes(over))} {between(n)}" for over, n in sent_by_axes(hlo))
+    wire = ", ".join(f"{escape(over_axes(over))} {bytes_within(n)}" for over, n in sent_by_axes(hlo))
     yield line(
         ("collectives", "bold"),
         f"  {len(hlo.collectives):,}" + (f"; sent per device per call: {wire}" if wire else ""),
@@ -266,4 +266,4 @@ def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
     are empty in all rows are left out."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for r in rows:
-        yield line(aligned(r, widths), indent=4, hang=4)._replace(cells=used(r, widths))
+        yield line(aligned(r, widths), indent=4, hang=4)._replace(cells=filled_cells(r, widths))

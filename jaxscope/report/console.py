@@ -46,7 +46,7 @@ def _spell(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("jaxscope", _spell)
 
 
-def tolerant(stream: TextIO) -> None:
+def replace_unencodable(stream: TextIO) -> None:
     """Change ``stream`` so that it replaces a character that its encoding lacks (an arrow by ``->``), instead
     of raising UnicodeEncodeError. Use this only for streams of jaxscope's command line, not in the user's
     process."""

@@ -20,7 +20,7 @@ from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanations, first_and_more
 from jaxscope.present.escape import escape
-from jaxscope.present.functions import circumstances, level, nearest_name, phases, work
+from jaxscope.present.functions import nearest_name, phases, unusual, when_and_where, work
 from jaxscope.present.keys import OF_EVERY_CALL, Row, changed, key_rows
 from jaxscope.present.programs import memory_of
 from jaxscope.present.runs import verb
@@ -223,7 +223,7 @@ def _facts(run: Run, c: Compilation) -> Iterator[str]:
     if parts:
         by_phase = f" ({', '.join(parts)})" if len(parts) > 1 else f" of {parts[0].split()[0]}"
         yield seconds(c.seconds) + by_phase
-    if cache := level(c):
+    if cache := unusual(c):
         yield cache
     open_phase = next((p for p in run.in_progress() if p.compilation is c), None)
     if open_phase is not None and run.last_ns is not None:
@@ -345,7 +345,7 @@ def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool
     for c in slow if everything else slow[:5]:
         yield line(
             explanations(run, c)[0],
-            (f"  ({circumstances(c, places)})", "dim"),
+            (f"  ({when_and_where(c, places)})", "dim"),
             indent=2,
             hang=4,
         )

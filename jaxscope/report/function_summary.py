@@ -11,7 +11,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanation, explanations, first_and_more
 from jaxscope.present.escape import escape
-from jaxscope.present.functions import by_site, circumstances, work
+from jaxscope.present.functions import by_site, when_and_where, work
 from jaxscope.present.programs import in_short, memory_of, peak_bytes_of
 from jaxscope.present.text import Places, count, function_name, seconds, wrapper_name
 from jaxscope.report.layout import Line, line
@@ -99,7 +99,7 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
         clauses = first_and_more(clauses, DIFFERENCES)
     if len(group) == 1:
         mark = f"#{numbers[id(last)]}"
-        around = circumstances(last, places)
+        around = when_and_where(last, places)
     else:
         calls = _calls(run, group)
         mark = f"{f'{calls:,}x ' if calls > 1 else ''}#{numbers[id(group[0])]}…#{numbers[id(last)]}"

@@ -63,7 +63,7 @@ def _collected(members: Iterable[Section]) -> dict[str, Any]:
     """Return ``members``, the keys of a report with their values, as a dict. Iterators become lists, and
     sub-runs (Document) become dicts."""
     return {
-        key: [_collected(e) if isinstance(e, Document) else e for e in value]
+        key: [_collected(e) if isinstance(e, SubRunReport) else e for e in value]
         if isinstance(value, Iterator)
         else value
         for key, value in members
@@ -89,7 +89,7 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
     yield "".join([*waiting, "\n"])
 
 
-class Document:
+class SubRunReport:
     """The report of a sub-run (the same program with other settings or another number of devices), as an
     entry of ``sub_runs`` in another report. Iterating over the object yields (key, value) pairs, once."""
 
@@ -136,7 +136,7 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     yield "step_time", step_time.as_json(run)
     yield "line_times", line_times.as_json(run)
     yield "findings", findings(parts, job)
-    yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
+    yield "sub_runs", (SubRunReport(sections(part.run, part.directory)) for part in parts[1:])
     yield "comparisons", comparison_table.as_json(parts)
     yield "ranks", ranks.as_json(job)
 
@@ -183,7 +183,7 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
     waiting: list[bytes] = []
     size = 0
     for value in values:
-        data = None if isinstance(value, Document) else _encoded(value)
+        data = None if isinstance(value, SubRunReport) else _encoded(value)
         if data is not None:
             waiting.append(data)
             size += len(data)
@@ -191,7 +191,7 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
         if waiting and (data is None or size >= PIECE):
             yield [_indented(waiting, depth)]
             waiting, size = [], 0
-        if isinstance(value, Document):
+        if isinstance(value, SubRunReport):
             yield _written(value, depth)
     if waiting:
         yield [_indented(waiting, depth)]

@@ -82,7 +82,7 @@ def aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in cells if width).rstrip()
 
 
-def used(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
+def filled_cells(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
     """Return the cells of one row of a table without those in columns of width 0, which are empty in all
     rows."""
     return tuple(cell for cell, width in zip(row, widths, strict=True) if width)

@@ -12,7 +12,7 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanations, first_and_more
 from jaxscope.present.escape import escape
-from jaxscope.present.functions import circumstances
+from jaxscope.present.functions import when_and_where
 from jaxscope.present.render import text
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places
@@ -61,5 +61,5 @@ def live_line(run: Run, c: Compilation) -> str:
     """Return a line about the recompile ``c``: ``jaxscope: train_step #4 (step 376, 7.0 s, train.py:88):
     batch['ids'] changed from ...``."""
     causes = "; ".join(first_and_more(explanations(run, c), DIFFERENCES))
-    around = circumstances(c, Places(run))
+    around = when_and_where(c, Places(run))
     return f"jaxscope: {compilation_name(run, c)} ({around}): {causes}"

@@ -19,7 +19,7 @@ from jaxscope.model.run import Run
 from jaxscope.present.causes import cause_count, explanations
 from jaxscope.present.escape import escape
 from jaxscope.present.failures import donations, uncaught
-from jaxscope.present.functions import by_site, circumstances, work
+from jaxscope.present.functions import by_site, when_and_where, work
 from jaxscope.present.runs import compilation_name, gaps, unfinished
 from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report import function_summary
@@ -109,7 +109,7 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
     """Yield text about each source line whose compilations took at least a tenth of the compile time although
     no finding is about it, and advice on JAX's compilation cache. Yield nothing if there is no such source
     line. ``places`` shortens file names."""
-    found = needed_once(run)
+    found = without_finding(run)
     parts = [
         f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
         for entry, names, cost in found
@@ -165,7 +165,7 @@ def _calls_python(run: Run, c: Compilation) -> str | None:
     return (calls[0].library or "") if calls else None
 
 
-def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
+def without_finding(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
     """Return the source lines whose compilations took at least a tenth of the compile time although no
     finding is about them, the longest time first.
 
@@ -291,7 +291,7 @@ def slowest_recompile(run: Run, functions: list[Function], places: Places, *, in
         ("costliest recompile outside your functions: ", "warning"),
         (compilation_name(run, c), "name"),
         f"  {explanations(run, c)[0]}",
-        (f"  ({circumstances(c, places)}){more}", "dim"),
+        (f"  ({when_and_where(c, places)}){more}", "dim"),
         indent=indent,
         hang=2,
     )

@@ -30,7 +30,7 @@ from jaxscope.present import render
 from jaxscope.present.escape import escape
 from jaxscope.present.text import Places
 from jaxscope.report import contract
-from jaxscope.report.layout import Line, aligned, line, used
+from jaxscope.report.layout import Line, aligned, filled_cells, line
 from jaxscope.schema.messages import Words
 
 SMALL = 12  # with more rows, only those with a difference are shown
@@ -90,10 +90,10 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
         rows = [(name, aval, "", compiled, "") for name, aval, _, compiled, _ in rows]
     widths = [max((cell_len(r[k]) for r in (heads, *rows)), default=0) for k in range(len(heads))]
     if rows:
-        yield line((f"    {aligned(heads, widths)}", "dim"))._replace(cells=used(heads, widths))
+        yield line((f"    {aligned(heads, widths)}", "dim"))._replace(cells=filled_cells(heads, widths))
     for (i, d), row in zip(shown, rows, strict=True):
         style = "warning" if d else "dim"
-        yield line((aligned(row, widths), style), indent=4, hang=2)._replace(cells=used(row, widths))
+        yield line((aligned(row, widths), style), indent=4, hang=2)._replace(cells=filled_cells(row, widths))
         if d is not None:
             site = places.frame(i.asked_at)
             by = f"{BY[i.by]} at {site}: " if i.by in BY and site and d.kind != MOVED else ""

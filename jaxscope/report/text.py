@@ -26,7 +26,7 @@ from jaxscope.model.run import Run
 from jaxscope.present.causes import explanations
 from jaxscope.present.escape import escape
 from jaxscope.present.failures import removed
-from jaxscope.present.functions import circumstances, outcome
+from jaxscope.present.functions import outcome, when_and_where
 from jaxscope.present.runs import compiling, ending, gaps
 from jaxscope.present.text import Places, count, function_name, missing_accelerators, seconds
 from jaxscope.report import (
@@ -298,7 +298,7 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
         yield line(
             ("costliest recompile: " if len(recs) > 1 else "recompiled: ", "warning"),
             explanations(run, c)[0],
-            (f"  ({circumstances(c, places)})", "dim"),
+            (f"  ({when_and_where(c, places)})", "dim"),
             indent=6,
             hang=2,
         )

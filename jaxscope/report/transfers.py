@@ -9,7 +9,7 @@ from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.present.escape import escape
 from jaxscope.present.text import Places, count, seconds, size
-from jaxscope.present.transfers import long, name, waiting
+from jaxscope.present.transfers import is_long_wait, name, waiting
 from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line
 
@@ -38,7 +38,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     bytes. If there are none, yield the number of copies instead, unless it is 0. ``everything`` (``--all``)
     lists all source lines that copy. ``places`` shortens file names."""
     found = [t for t in model.transfers(run) if t.process is run.main]
-    shown = [t for t in found if long(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]
+    shown = [t for t in found if is_long_wait(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]
     shown = found if everything else shown[:SHOWN]
     if not shown:
         counts = "; ".join(_in_short(found))

@@ -49,7 +49,7 @@ def of(run: Run, directory: RunDir | None) -> list[Variant]:
     """Return ``run`` itself, then its sub-runs: the runs inside its directory, in which the same program ran
     with other settings (``run --vary``) or another number of devices."""
     subs = store.sub_runs(directory) if directory is not None else ()
-    return [one(run, directory), *(one(load(sub), sub) for sub in subs)]
+    return [variant_of(run, directory), *(variant_of(load(sub), sub) for sub in subs)]
 
 
 class Ended:
@@ -73,7 +73,7 @@ class Ended:
         return any(c.missed is not None or c.reached_phases for c in every)
 
 
-def one(run: Run, directory: RunDir | None) -> Variant:
+def variant_of(run: Run, directory: RunDir | None) -> Variant:
     """Return the Variant for ``run``, with the settings that are stored in its directory."""
     return Variant(run, directory, dict(directory.settings) if directory is not None else {})
 

@@ -20,7 +20,7 @@ def blocked_since(rank: Rank) -> int | None:
     return rank.look.since_ns if rank.look is not None and rank.look.blocked else None
 
 
-def doing(rank: Rank) -> Doing:
+def activity_of(rank: Rank) -> Doing:
     """Return what a rank (process) does, did when it was killed, or that it has ended, as (name of a message
     template, line): ``("rank-waits-at", frame)``. The line is None if it is unknown."""
     if rank.left_ns is not None and (rank.left or rank.code in (None, 0)):
@@ -38,7 +38,7 @@ def groups(job: Job) -> dict[Doing, list[Rank]]:
     template, line): ranks}. The smallest group comes first."""
     found: dict[Doing, list[Rank]] = {}
     for rank in job.ranks:
-        found.setdefault(doing(rank), []).append(rank)
+        found.setdefault(activity_of(rank), []).append(rank)
     # The others probably wait for the smallest group.
     return dict(sorted(found.items(), key=lambda each: (len(each[1]), each[1][0].number)))
 

@@ -35,14 +35,14 @@ _TYPED = {
 }
 
 
-def _weight(group: Group) -> str:
+def _severity(group: Group) -> str:
     """Return the severity of the finding about ``group``, calls that recompiled for another shape: NOTE if no
     more shapes are expected (``_settled``), or if the number of dimensions changed and the calls are not one
     for each leaf of a pytree; else WARNING."""
     return NOTE if _settled(group) or (group.cause.kind == "rank" and not group.of_leaves) else WARNING
 
 
-@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
+@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_severity)
 def changing_shape(group: Group) -> Fix | None:
     """Return the advice for calls that recompiled for another shape; None if the sizes seem intended (one for
     training, one for tests), or JX114 has the advice."""
@@ -175,12 +175,12 @@ def _a_size_each(group: Group) -> bool:
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
     """Return whether exactly one axis differs between ``shapes``, those of an argument in successive calls,
-    and grows by a fixed amount, with few restarts (``bucketing.creeps``):
+    and grows by a fixed amount, with few restarts (``bucketing.grows_steadily``):
     ``[(8, 1), (8, 2), (8, 3), (8, 4)]``."""
     if len({len(shape) for shape in shapes}) != 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
-    return len(changing) == 1 and bucketing.creeps(changing[0])
+    return len(changing) == 1 and bucketing.grows_steadily(changing[0])
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:

@@ -314,7 +314,7 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
     if fix.kind == "jit" and jit_decorators.calls(source, n, INIT):
         # What init compiles outside jit, these calls would have to compile otherwise.
         others = jit_decorators.further_calls(source, n, INIT) if initializes else ()
-        others += jit_decorators.beside(source, n, APPLY)
+        others += jit_decorators.later_method_calls(source, n, APPLY)
         if others:
             fix = extended(fix, "fix-also-inits", lines=Names(others, LINES)) or fix
     return fix

@@ -100,7 +100,7 @@ def _copy_whole(run: Run, t: Transfer, name: str) -> Fix:
     generator = next(filter(None, (element_reads.generator(*place) for place in places)), None)
     if generator is not None:
         return Fix(message("fix-copy-before-generator", name=name, generator=generator), "copy_once")
-    shown = any(element_reads.is_array(*place) for place in places)
+    shown = any(element_reads.is_no_generator(*place) for place in places)
     words = message("fix-copy-whole", name=name) if shown else message("fix-copy-whole-if-array", name=name)
     return Fix(words, "copy_once", {"name": name})
 

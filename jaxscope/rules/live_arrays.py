@@ -34,7 +34,7 @@ FEWEST_APPENDED = 16  # the fewest arrays in a growing list, if only one snapsho
 
 
 @rule("JX501", "growing-arrays", WARNING)
-def growing(run: Run) -> Iterator[Finding]:
+def growing_arrays(run: Run) -> Iterator[Finding]:
     """Yield findings about live arrays that become more or longer, and about lists that a loop only adds
     to."""
     reported = set[str]()
@@ -187,7 +187,7 @@ def _fix(g: Growth, longer: bool) -> Fix:
 
 
 @rule("JX502", "replicated-array", WARNING)
-def replicated(run: Run) -> Iterator[Finding]:
+def replicated_array(run: Run) -> Iterator[Finding]:
     """Yield a finding for each variable with large arrays that are replicated over a mesh axis and could be
     sharded over it."""
     alike: dict[tuple[str, tuple[tuple[str, int], ...], str], list[_Copied]] = {}

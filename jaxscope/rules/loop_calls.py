@@ -150,7 +150,9 @@ def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> 
     """Return whether the body of the loop around ``call`` makes hardly any calls but ``call``, those of JAX
     and of ``jitted`` functions."""
     found = syntax(sources.of(run)(c.site.file) or "") if c.site is not None else None
-    return found is not None and loop_calls.turns_alone(call, jitted, names_of(found.imports, JAX_ROOTS))
+    return found is not None and loop_calls.makes_no_other_calls(
+        call, jitted, names_of(found.imports, JAX_ROOTS)
+    )
 
 
 def _rows(run: Run, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from jaxscope.analysis import jit_decorators, line_names, loop_calls, sizes_under_jit
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import loop_from, root, takes_elements
-from jaxscope.analysis.rewrap_site import hands_over, last_name, syntax
+from jaxscope.analysis.rewrap_site import last_name, passes_function, syntax
 from jaxscope.model import line_times, sources
 from jaxscope.model.line_times import Loop
 from jaxscope.model.run import Run
@@ -85,7 +85,7 @@ def passed_to_library(run: Run, stack: Sequence[Frame]) -> int | None:
     for k, (inner, outer) in enumerate(itertools.pairwise(stack)):
         name = inner.function.rpartition(".")[2]
         passed = name == "<lambda>" and inner.place == outer.place
-        passed = passed or hands_over(text(outer.file), outer.line, name)
+        passed = passed or passes_function(text(outer.file), outer.line, name)
         if passed and not _is_for_jax(text(outer.file), outer.line, name):
             return k
     return None

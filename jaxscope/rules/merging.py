@@ -101,7 +101,7 @@ def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mappin
       members: (label of the setting, finding) of each of the equal findings.
       settings: label of a setting -> name of a varied variable -> its value.
     """
-    label, first = min(members, key=lambda member: registry.weight(member[1]))
+    label, first = min(members, key=lambda member: registry.severity_order(member[1]))
     others = [(other, f) for other, f in members if f is not first]
     differing = [Evidence(f.title, setting=other) for other, f in others if f.title != first.title]
     contexts = msgspec.structs.replace(

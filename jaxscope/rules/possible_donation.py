@@ -92,7 +92,7 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
     shared = _shared(run, f)
     every = texts.stablehlo.donation if texts.stablehlo is not None else ()
     possible = [d for d in every if d.status == "possible" and d.path is not None]
-    needed = _needed(run, f, possible) if shared is not None else _needed(run, f, possible) | _twice(f)
+    needed = _needed(run, f, possible) if shared is not None else _needed(run, f, possible) | _passed_twice(f)
     free = [d for d in possible if d.path in gone and root(d.path or "") not in needed]
     memory = memory_scale.of_program(run, p)
     mostly = _copied_share(p, free)
@@ -143,7 +143,7 @@ def _finding(
     )
     words = _advice(p, f, names, held, tuple(name for name in now if name not in names))
     fix = Fix(words, "donate", {"donate_argnames": list(names)})
-    if shared is not None and _twice(f) & {*names}:
+    if shared is not None and _passed_twice(f) & {*names}:
         words = _copy_first(shared, fix.words)
         fix = Fix(words, "donate", {**fix.arguments, "copy": shared.copy, "copy_of": shared.original})
     line = p.compilations[-1].site
@@ -211,7 +211,7 @@ def _needed(run: Run, f: Function, possible: Sequence[Donation]) -> set[str]:
     return needed
 
 
-def _twice(f: Function) -> set[str]:
+def _passed_twice(f: Function) -> set[str]:
     """Return the names of the arguments of ``f`` with an array that a call passed twice, as in ``params`` and
     ``target`` with the same arrays. XLA raises an error if such an array is donated."""
     return {root(path) for c in f.compilations if c.fate is not None for path in c.fate.twice or ()}

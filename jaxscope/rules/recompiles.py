@@ -99,7 +99,7 @@ class Group(msgspec.Struct, frozen=True):
     def calls(self) -> list[Compilation]:
         """The calls of the group, without compilations that a transform (``jax.grad``) added to a call. If
         the group has only such compilations, all of them."""
-        return [c for c in self.compilations if not c.goes_on] or self.compilations
+        return [c for c in self.compilations if not c.continues_a_trace] or self.compilations
 
     @property
     def name(self) -> str:
@@ -548,5 +548,5 @@ def than(run: Run, c: Compilation) -> Message | None:
     """Return a clause that names the earlier compilation with which ``c`` is compared: ``compared with
     compilation #9``. Return None if there is none, if it has no number, or if it is the compilation right
     before ``c``, which needs no clause."""
-    number = causes.further_back(run, c)
+    number = causes.number_if_not_previous(run, c)
     return message("compared-with", number=number) if number is not None else None

@@ -262,7 +262,7 @@ def _rank(f: Finding, least: float) -> tuple[object, ...]:
         f.severity != ERROR,
         not wrong,
         seconds,
-        weight(f),
+        severity_order(f),
         -_share(f),
         -_bytes(f),
         f.code,
@@ -291,6 +291,6 @@ def _bytes(f: Finding) -> float:
     return max((v.bytes for v in fields if isinstance(v, Bytes)), default=0.0)
 
 
-def weight(f: Finding) -> int:
+def severity_order(f: Finding) -> int:
     """Return a number for the severity of the finding ``f``, to sort by: 0 error, 1 warning, 2 note."""
     return _ORDER[f.severity]

@@ -12,7 +12,7 @@ import msgspec
 from jaxscope.analysis import line_names, loop_calls
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.causes import SHAPES
-from jaxscope.analysis.element_reads import only_iterates
+from jaxscope.analysis.element_reads import only_iterates_or_unpacks
 from jaxscope.analysis.loop_calls import call_at
 from jaxscope.analysis.rewrap_site import last_name, loop_around
 from jaxscope.analysis.sharding_audit import RESULT
@@ -455,7 +455,7 @@ def _is_time_of_rows(run: Run, f: Finding, over: Finding) -> bool:
     lines = _lines(f) if f.code == "JX605" else {f.source.place}
     if not all(file == at.file and first <= line <= last for file, line in lines):
         return False
-    return f.code == "JX603" or all(only_iterates(source, line) for _, line in lines)
+    return f.code == "JX603" or all(only_iterates_or_unpacks(source, line) for _, line in lines)
 
 
 def _runs(run: Run, compiled: Finding, running: Finding) -> bool:

@@ -252,7 +252,7 @@ def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
 
 @rule("JX504", "uneven-split", WARNING)
 def uneven_split(run: Run) -> Iterator[Finding]:
-    yield from _died_of_it(run)
+    yield from _died_of_uneven_split(run)
     for p, f, texts in users(run):
         for u in texts.stablehlo.uneven if texts.stablehlo is not None else ():
             if u.of == RESULT:
@@ -287,7 +287,7 @@ def uneven_split(run: Run) -> Iterator[Finding]:
             )
 
 
-def _died_of_it(run: Run) -> Iterator[Finding]:
+def _died_of_uneven_split(run: Run) -> Iterator[Finding]:
     """Yield a finding if the program ended because a dimension was not divisible."""
     found = refused(run, placement_errors.Indivisible)
     if found is None:

@@ -222,7 +222,7 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
         return message("fix-pass-its-parts", path=path, because=why)
     if not changes:
         return message("fix-eq-and-hash", path=path)
-    if any(mutation.holds_itself(text, name) for text in texts):
+    if any(mutation.assigns_while_created(text, name) for text in texts):
         return message("fix-frozen-fields", path=path, name=name)
     return message("fix-frozen-dataclass", path=path, name=name)
 

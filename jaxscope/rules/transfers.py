@@ -143,7 +143,7 @@ def _waiting(run: Run) -> list[tuple[Frame, Finding]]:
             lines.setdefault((t.process.id, t.source.place), []).append(t)
     found = []
     for members in lines.values():
-        t = model.together(members)
+        t = model.summed(members)
         repeats = _repeats(run, t)
         if t.source is None or repeats is None:
             continue
@@ -154,7 +154,7 @@ def _waiting(run: Run) -> list[tuple[Frame, Finding]]:
         text = line_times.text_seconds(run, t.source) if any(m.kind in TO_TEXT for m in members) else None
         saved = avoidable + (text or 0.0)
         share = t.share or 0.0
-        copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(share))
+        copies = message("copies", n=t.count, amount=_byte_count(t.bytes), share=Percent(share))
         expression = _expressions(run, members)
         if t.steps is None and function is not None:
             title = _read_in_a_loop(run, t, expression, function, avoidable)
@@ -167,7 +167,7 @@ def _waiting(run: Run) -> list[tuple[Frame, Finding]]:
         finding = Finding(
             code="JX601",
             severity=WARNING if _mostly_waits(t) and share >= MUCH and _matters(run, saved) else NOTE,
-            certainty=CERTAIN if function is not None or (t.steps and not _in_a_phase(t)) else LIKELY,
+            certainty=CERTAIN if function is not None or (t.steps and not _waits_often(t)) else LIKELY,
             title=title,
             source=t.source,
             evidence=[Evidence(copies, source=t.source), *_gap(t, outside)],
@@ -191,10 +191,10 @@ def _repeats(run: Run, t: Transfer) -> tuple[Message, str | None] | None:
     wait in each step or in a loop."""
     if t.direction != TO_HOST or t.kind in NOT_ASKED or not t.count or t.share is None:
         return None
-    often, function = _in_each_step(run, t), None
+    often, function = _how_often(run, t), None
     if often is None or (not _mostly_waits(t) and t.views != t.count):
         return None  # rarely, or the value was computed already, and only copied
-    much = t.share >= MUCH_UNCOUNTED or _in_a_phase(t)
+    much = t.share >= MUCH_UNCOUNTED or _waits_often(t)
     if t.steps is None and not (_mostly_waits(t) and much):
         function = _loop_of_calls(run, t)
         if function is None:
@@ -207,10 +207,10 @@ def _mostly_waits(t: Transfer) -> bool:
     return 2 * (t.waits or 0) >= (t.count or 0)
 
 
-def _in_a_phase(t: Transfer) -> bool:
+def _waits_often(t: Transfer) -> bool:
     """Return whether ``t`` has many transfers that took more than a fifth of the time since the previous
     transfer."""
-    return t.close >= FEWEST and (t.steps is None or t.close >= FEWEST_A_STEP * t.steps)
+    return t.close_waits >= FEWEST and (t.steps is None or t.close_waits >= FEWEST_A_STEP * t.steps)
 
 
 def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
@@ -368,7 +368,7 @@ def _calls_in(run: Run, file: str) -> set[int]:
     return {at.line for at in calls if at is not None and at.file == file}
 
 
-def _in_each_step(run: Run, t: Transfer) -> Message | None:
+def _how_often(run: Run, t: Transfer) -> Message | None:
     """Return how often the line of ``t`` copies between host and device, as text: ``in each of 200 steps``,
     ``in each of 100 steps (steps 301 to 400)``, ``200 times``. None if that is not often enough for a
     finding."""
@@ -379,8 +379,8 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
         ends = last < MOST_STEPS * total
         during = (last if ends else total) - first + 1
         if t.steps < max(FEWEST_STEPS, PHASE * total if ends else 0) or t.steps < MOST_STEPS * during:
-            often = t.close >= max(FEWEST, FEWEST_A_STEP * t.steps)
-            return message("so-often", n=t.close) if often else None
+            often = t.close_waits >= max(FEWEST, FEWEST_A_STEP * t.steps)
+            return message("so-often", n=t.close_waits) if often else None
         each = round(t.count / t.steps) if t.count is not None and t.steps else 1
         times = message("times-a-step", n=each) if each > 1 else None
         phase = message("phase-of-steps", first=first, last=last) if ends else None
@@ -446,7 +446,7 @@ def _calls_jitted(run: Run, t: Transfer) -> bool:
     return any(c.entry == "call" and same_line(c.site, t.source) for f in functions for c in f.compilations)
 
 
-def _bytes(n: int | None) -> Field:
+def _byte_count(n: int | None) -> Field:
     return message("bytes-unknown") if n is None else Count(n, "byte")
 
 
@@ -496,7 +496,7 @@ def large(run: Run) -> Iterator[Finding]:
             ),
             function=t.function.id if t.function else None,
             source=t.source,
-            evidence=[Evidence(message("in-all", amount=_bytes(t.bytes)), source=t.source)],
+            evidence=[Evidence(message("in-all", amount=_byte_count(t.bytes)), source=t.source)],
             fix=Fix(message("fix-copy-less"), "copy_less") if to_host else fix,
             seconds=t.blocked_seconds,
         )
@@ -617,7 +617,9 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         paths = t.paths or (_paths_elsewhere(c) if c is not None else ())
         name = c.function.seen.name if c is not None else "a jitted function"
         often = message("in-each-call") if t.count is None else message("in-copies", n=t.count)
-        amount = None if t.bytes is None else message("copied-so-often", amount=_bytes(t.bytes), often=often)
+        amount = (
+            None if t.bytes is None else message("copied-so-often", amount=_byte_count(t.bytes), often=often)
+        )
         yield Finding(
             code="JX511",
             severity=WARNING if t.count is not None and (_costs(run, t) or not _small(t, SMALL)) else NOTE,

@@ -78,7 +78,7 @@ class Counting(msgspec.Struct, frozen=True):
         return step
 
 
-def known(step: Step, n: int) -> int | None:
+def single_number(step: Step, n: int) -> int | None:
     """Return ``step`` as a single number, for the question whether the step is after step ``n``. If ``step``
     is an ``Either``, return its smaller number if both numbers are larger than ``n``, and its larger number
     if neither is. Return None if only one of them is larger, or if steps are not counted."""

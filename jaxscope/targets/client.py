@@ -40,7 +40,7 @@ def main(directory: str) -> None:
     for line in sys.stdin:
         path = Path(line.strip())
         if path.name:
-            queue.answer(serve(run, queue, path, topologies))
+            queue.put_result(serve(run, queue, path, topologies))
 
 
 def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:
@@ -78,7 +78,7 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
             outcome,
             seconds=time.monotonic() - started,
             error=message[:20_000],
-            compiler=compiler(job.target.platform),
+            compiler=compiler_version(job.target.platform),
             process_bytes=_most_memory(),
         )
     seconds = time.monotonic() - started
@@ -97,7 +97,7 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
         memory=texts.memory(executable),
         peak_bytes=peak if isinstance(peak, int) and peak > 0 else None,
         cost=cost,
-        compiler=compiler(job.target.platform),
+        compiler=compiler_version(job.target.platform),
         process_bytes=_most_memory(),
     )
 
@@ -144,7 +144,7 @@ def install(extra: str) -> str:
     return f"pip install {shlex.quote(f'{source}[{extra}]')}"
 
 
-def compiler(platform: str) -> str | None:
+def compiler_version(platform: str) -> str | None:
     """Return the name and version of the installed package with the compiler for ``platform``
     (``libtpu 0.0.42``); None: not installed. Any platform other than ``tpu`` means CUDA GPUs."""
     name = "libtpu" if platform == "tpu" else (gpus.plugin() or "").replace("_", "-")

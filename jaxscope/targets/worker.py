@@ -56,7 +56,7 @@ class Worker:
         time, each job is compiled by one of them."""
         with self._beating():
             for path in self._queue.waiting():
-                self._one(path)
+                self._compile_one(path)
 
     def drain(self) -> None:
         """Compile jobs until the queue is empty and no more jobs can come: the queue was closed, ``jaxscope
@@ -66,7 +66,7 @@ class Worker:
                 closed = self._queue.closed or self._abandoned()  # before waiting(), to miss no job
                 waiting = self._queue.waiting()
                 for path in waiting:
-                    self._one(path)
+                    self._compile_one(path)
                 if closed and not waiting:
                     return
                 if not waiting:
@@ -94,10 +94,10 @@ class Worker:
             over.set()
             thread.join()
 
-    def _one(self, path: Path) -> None:
+    def _compile_one(self, path: Path) -> None:
         """Compile the job in the file ``path``, and write the result to the log. First wait for other workers
-        of the run, and for compilers of other runs (``place``). A job that was tried TRIES times counts as
-        crashed."""
+        of the run, and for compilers of other runs (``compiler_slot``). A job that was tried TRIES times
+        counts as crashed."""
         try:
             job = self._queue.job(path)
         except OSError:
@@ -106,11 +106,11 @@ class Worker:
             self._queue.done(path.stem)
             self._say(TargetCompiled(program=path.stem, outcome=FAILED, error=f"the job cannot be read: {e}"))
             return
-        with _locked(self._queue.path / "lock"), place(self._queue.wait_behind):
+        with _locked(self._queue.path / "lock"), compiler_slot(self._queue.wait_behind):
             if not path.exists():
                 return  # another worker of this run has compiled it meanwhile
             self._say(TargetCompiling(program=job.id, target=job.target.name))
-            tried = self._queue.tried(job.id)
+            tried = self._queue.count_attempt(job.id)
             if tried < TRIES:
                 result = self._compiler.compile(job, path)
             else:
@@ -145,7 +145,7 @@ def _event(job: Job, result: Result) -> TargetCompiled:
     return TargetCompiled(program=job.id, target=job.target.name, **fields)
 
 
-def places() -> int:
+def compiler_slots() -> int:
     """Return how many compilers may run at the same time on this machine: one for each 2 GiB (EACH) of
     memory, but at most one for each core and at least one."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -156,9 +156,9 @@ def places() -> int:
 
 
 @contextlib.contextmanager
-def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
-    """Wait until fewer than ``places()`` compilers of this user run on this machine, for this or other runs.
-    Then occupy one of the ``places()`` while the ``with`` statement runs.
+def compiler_slot(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
+    """Wait until fewer than ``compiler_slots()`` compilers of this user run on this machine, for this or
+    other runs. Then occupy one of the ``compiler_slots()`` while the ``with`` statement runs.
 
     Args:
       waits: is called with the ids of the compiling processes when the wait begins and when these ids change,
@@ -168,7 +168,7 @@ def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iter
     end, reported, fd = time.monotonic() + limit, list[int](), -1
     while fd < 0:
         holders = list[int]()
-        for n in range(places()):
+        for n in range(compiler_slots()):
             fd = _opened(Path(tempfile.gettempdir()) / f"jaxscope-targets-{os.getuid()}.{n}.lock")
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -180,7 +180,7 @@ def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iter
             except (OSError, ValueError):  # locks are not supported, or there is no file: continue without
                 pass
             break
-        if fd >= 0 or len(holders) < places() or time.monotonic() > end:
+        if fd >= 0 or len(holders) < compiler_slots() or time.monotonic() > end:
             break
         if holders != reported:
             waits(holders)

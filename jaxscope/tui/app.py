@@ -27,7 +27,7 @@ from jaxscope.present.escape import escape
 from jaxscope.present.runs import ending
 from jaxscope.schema.keys import Frame
 from jaxscope.tui import actions, feed, style
-from jaxscope.tui.app_actions import Verbs
+from jaxscope.tui.app_actions import AppActions
 from jaxscope.tui.feed import Feed
 from jaxscope.tui.gc_pauses import Collector
 from jaxscope.tui.palette import Commands
@@ -76,7 +76,7 @@ class RunChanged(Message):
         return isinstance(message, RunChanged)
 
 
-class App(Verbs):
+class App(AppActions):
     """Show the screens of a run (the recording of one program).
 
     ``run()`` returns ``detach`` or ``stop`` if the user leaves a program that this command started and that
@@ -145,7 +145,7 @@ class App(Verbs):
 
     def on_mount(self) -> None:
         self.theme = "textual-light" if style.is_light() else "textual-dark"
-        self._hear()
+        self._bind_configured_keys()
         self._collector = Collector()
         sys.setswitchinterval(SWITCH_S)
         if not self.is_headless:
@@ -168,7 +168,7 @@ class App(Verbs):
                 return
         super().refresh_css(animate)
 
-    def _hear(self) -> None:
+    def _bind_configured_keys(self) -> None:
         """Bind the keys that the user configured, in place of the default keys in ``actions.ACTIONS``."""
         own = {a.id: a.keys for a in actions.ACTIONS}
         changed = {a.id: a for a in self.actions if a.keys != own[a.id]}

@@ -27,7 +27,7 @@ from jaxscope.tui.rows.program import default
 from jaxscope.tui.screens.frame import View
 
 
-class Verbs(textual.app.App[str], metaclass=AbstractMeta):
+class AppActions(textual.app.App[str], metaclass=AbstractMeta):
     """Base class of the app with the methods that its actions call.
 
     Attributes:
@@ -159,7 +159,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
         def do() -> None:
             try:
-                found = self.feed.others.call(exports.ranks, self.feed.directory)
+                found = self.feed.processes.call(exports.ranks, self.feed.directory)
             except Exception:  # the other process has no terminal on which to show the reason
                 self.call_from_thread(self._notice, "the ranks could not be read", bad=True)
             else:
@@ -179,7 +179,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
         def do() -> None:
             try:
-                text = self.feed.others.call(exports.rank, group.directory)
+                text = self.feed.processes.call(exports.rank, group.directory)
             except Exception:  # the other process has no terminal on which to show the reason
                 text = f"Rank {group.first} could not be read."
             self.call_from_thread(self.push_screen, Page(f"Rank {group.first}", text))
@@ -245,7 +245,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
         def do() -> None:
             try:
-                self.feed.others.call(work, *arguments)
+                self.feed.processes.call(work, *arguments)
             except Exception:  # the other process has no terminal on which to show the reason
                 self.call_from_thread(self._notice, f"{path} could not be written", bad=True)
             else:

@@ -140,7 +140,7 @@ class Picker(ModalScreen[T | None], Generic[T]):
         self.table.action_move(by)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        self.table.look_for(event.value)
+        self.table.search(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if self.table.current is not None:

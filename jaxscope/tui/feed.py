@@ -27,7 +27,7 @@ from jaxscope.report import variants
 from jaxscope.report.variants import Variant
 from jaxscope.rules import merging, registry
 from jaxscope.schema.findings import Finding
-from jaxscope.tui.worker_process import Others
+from jaxscope.tui.worker_process import WorkerProcesses
 
 PERIOD_S = 0.1
 SLICE = 500  # events added to the run at once: about 5 ms
@@ -57,13 +57,13 @@ class Feed:
       texts: the analyzed program texts by program id, as far as they are read.
       trouble: why findings could not be computed; None: there was no error.
       key_at: time of the last key press, by the monotonic clock.
-      parts: the feeds of the sub-runs; more may be added later.
+      sub_feeds: the feeds of the sub-runs; more may be added later.
     """
 
     def __init__(self, directory: RunDir, *, whole: bool = True) -> None:
         """Follow the run in ``directory``; with ``whole``, also the runs inside its directory (sub-runs)."""
         self.directory = directory
-        self.parts: list[Feed] = []
+        self.sub_feeds: list[Feed] = []
         self._whole = whole
         self.tail = Tail(directory)
         self.ready = False
@@ -84,7 +84,7 @@ class Feed:
         self._lock = threading.Lock()  # locked while the run changes, or while rules read it
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
-        self.others = Others()
+        self.processes = WorkerProcesses()
         self._places: dict[bool, tuple[tuple[int, int], Places]] = {}
 
     @property
@@ -112,7 +112,7 @@ class Feed:
     @property
     def recordings(self) -> list[Feed]:
         """Return this feed and the feeds of its sub-runs, as far as their first events are read."""
-        return [self, *(part for part in self.parts if part.ready)]
+        return [self, *(part for part in self.sub_feeds if part.ready)]
 
     def key(self) -> None:
         """Record that a key was pressed, so that the threads that read events and compute findings leave more
@@ -140,10 +140,10 @@ class Feed:
         """End the threads, waiting at most a second for each, the worker processes and the feeds of the
         sub-runs."""
         self._stop.set()
-        self.others.stop()  # these processes would continue to read texts that nobody needs
+        self.processes.stop()  # these processes would continue to read texts that nobody needs
         for thread in self._threads:
             thread.join(1.0)
-        for part in self.parts:
+        for part in self.sub_feeds:
             part.stop()
 
     def take(self) -> bool:
@@ -151,9 +151,9 @@ class Feed:
         redraw. Only the thread that draws may call this, so that no run changes while it is drawn."""
         grown = self._take()
         if not self.paused:
-            for part in self.parts:
+            for part in self.sub_feeds:
                 part.take()
-            versions = sum(part.version for part in self.parts)
+            versions = sum(part.version for part in self.sub_feeds)
             if versions != self._of_parts:
                 self._of_parts = versions
                 self.version += 1
@@ -189,7 +189,7 @@ class Feed:
             with contextlib.suppress(Exception):
                 heard = self.run.overheard.of(program) if program.target_lowered is None else None
                 around = circumstances(program, heard)
-                self.others.call(
+                self.processes.call(
                     read_texts,
                     self.directory,
                     program.texts.get("hlo"),
@@ -201,7 +201,7 @@ class Feed:
         return self.run.texts_of(program)
 
     @contextlib.contextmanager
-    def still(self) -> Iterator[Run]:
+    def locked_run(self) -> Iterator[Run]:
         """Yield the run, which does not change until the ``with`` statement ends. The thread that draws must
         not use this method: it would wait for rules that hold the same lock for a long time."""
         with self._lock:
@@ -232,13 +232,13 @@ class Feed:
     def _look_within(self) -> None:
         """Start a feed for each new run inside the directory of this run, such as those that ``--vary``
         records."""
-        known = {part.directory.path for part in self.parts}
+        known = {part.directory.path for part in self.sub_feeds}
         for directory in store.sub_runs(self.directory) if self._whole else []:
             if directory.path not in known and not self._stop.is_set():
                 part = Feed(directory, whole=False)
-                part.others = self.others
+                part.processes = self.processes
                 part.start()
-                self.parts.append(part)
+                self.sub_feeds.append(part)
 
     def _conclude(self) -> None:
         """Compute the findings whenever the run has changed, with pauses, until the feed is stopped. Runs in
@@ -314,7 +314,7 @@ class Feed:
         self._joined = found
         self.version += 1
 
-    def whose(self, finding: Finding) -> Feed:
+    def feed_of(self, finding: Finding) -> Feed:
         """Return the feed of the run that has the evidence of ``finding``: this feed, or the feed of a
         sub-run."""
         feeds = self.recordings
@@ -323,7 +323,7 @@ class Feed:
 
     @staticmethod
     def _variants(feeds: Sequence[Feed]) -> list[Variant]:
-        return [variants.one(feed.run, feed.directory) for feed in feeds]
+        return [variants.variant_of(feed.run, feed.directory) for feed in feeds]
 
     def _compare(self) -> bool:
         """Compute the causes of each new compilation, a few at a time, so that keys and new events do not

@@ -112,7 +112,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         """Return the text of ``line`` that the key ``y`` copies."""
 
     @abstractmethod
-    def look_for(self, needle: str) -> None:
+    def search(self, needle: str) -> None:
         """Search for ``needle``: a text pane marks the matches, a table shows only the rows that contain it.
         This method is called at every letter that the user types; an empty text ends the search."""
 

@@ -271,7 +271,7 @@ class TableView(LineView, Generic[T]):
 
     # -- keys -------------------------------------------------------------------------------------
 
-    def look_for(self, needle: str) -> None:
+    def search(self, needle: str) -> None:
         self.needle = needle
         self._arrange()
 

@@ -156,7 +156,7 @@ class TextView(LineView):
 
     # -- searching --------------------------------------------------------------------------------
 
-    def look_for(self, needle: str) -> None:
+    def search(self, needle: str) -> None:
         self.needle = needle
         self._wanted = bool(needle)
         self._seek()

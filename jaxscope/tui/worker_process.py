@@ -18,7 +18,7 @@ from typing import Any
 import jaxscope
 
 
-class Others:
+class WorkerProcesses:
     """Runs functions in worker processes, a new one for each call of ``call`` or ``each``. ``stop`` ends the
     processes that still run."""
 

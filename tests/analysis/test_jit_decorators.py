@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxscope.analysis import jit_decorators, rewrap_site
-from jaxscope.analysis.jit_decorators import Jitted, advice, beside, further_calls
+from jaxscope.analysis.jit_decorators import Jitted, advice, further_calls, later_method_calls
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def main():
 
 
 def test_later_calls_of_a_model_outside_jit_are_found():
-    assert beside(TRAINED, 3, frozenset({"apply", "apply_fn"})) == ("8",)
-    assert beside(TRAINED, 8, frozenset({"apply"})) == () and beside(None, 3, frozenset({"apply"})) == ()
+    assert later_method_calls(TRAINED, 3, frozenset({"apply", "apply_fn"})) == ("8",)
+    assert later_method_calls(TRAINED, 8, frozenset({"apply"})) == () and later_method_calls(None, 3, frozenset({"apply"})) == ()
 
 
 def test_the_call_to_jit_is_in_the_statement_that_compiled():

@@ -87,7 +87,7 @@ def test_what_is_written_instead_computes_the_same(written, instead):
 def test_new_values_that_may_have_the_size_of_the_selection_are_left_to_the_user(value):
     source = f"{BEFORE.format(jnp='jnp')}selected = x[m] ** 2\nx = x.at[m].set({value})\n"
     whole = masks.without_selection(source, 5)
-    assert whole == masks.Whole("jnp.where(m, new, x)", "m", "x", new=True)
+    assert whole == masks.Replacement("jnp.where(m, new, x)", "m", "x", new=True)
 
 
 def test_the_name_of_jax_numpy_is_the_files():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxscope.analysis.mutation import changed, holds_itself
+from jaxscope.analysis.mutation import assigns_while_created, changed
 
 MADE = "class A:\n    def __init__(self, w):\n        self.w = w\n"
 
@@ -31,11 +31,11 @@ def test_a_class_is_changed_where_an_attribute_is_assigned_outside_of_its_making
 
 
 def test_a_class_with_an_init_of_its_own_cannot_be_frozen_as_it_is():
-    assert holds_itself(MADE, "A")
-    assert not holds_itself("class A:\n    w: int\n", "A")
+    assert assigns_while_created(MADE, "A")
+    assert not assigns_while_created("class A:\n    w: int\n", "A")
 
 
 @given(st.text(max_size=100))
 def test_no_source_is_too_odd(source):
     changed(source, "A")
-    holds_itself(source, "A")
+    assigns_while_created(source, "A")

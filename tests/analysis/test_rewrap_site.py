@@ -259,14 +259,14 @@ def test_a_loop_that_waits_on_purpose_before_it_reads_a_value(loop, waits):
     ],
 )
 def test_a_function_that_is_passed_on_may_run_many_times(line, handed_over):
-    assert rewrap_site.hands_over(f"x = 1\n{line}\n", 2, "fit") is handed_over
+    assert rewrap_site.passes_function(f"x = 1\n{line}\n", 2, "fit") is handed_over
 
 
 def test_a_coroutine_that_its_caller_does_not_call_is_a_task():
     source = "async def fit():\n    return 1\nasync def main():\n    await fit()\nasyncio.run(main())\n"
-    assert rewrap_site.is_task(source, 2, "fit", source, 5)
-    assert not rewrap_site.is_task(source, 2, "fit", source, 4)
-    assert not rewrap_site.is_task(source.replace("async ", ""), 2, "fit", source, 5)
+    assert rewrap_site.runs_as_task(source, 2, "fit", source, 5)
+    assert not rewrap_site.runs_as_task(source, 2, "fit", source, 4)
+    assert not rewrap_site.runs_as_task(source.replace("async ", ""), 2, "fit", source, 5)
 
 
 def test_a_loop_that_runs_once_is_told_from_one_that_is_called_often():

@@ -115,7 +115,7 @@ def test_a_thousand_fast_steps_cost_a_handful_of_looks_and_the_rest_is_one_compa
     assert world.seen == [] and len(made) <= 30
 
 
-@pytest.mark.parametrize(("at", "why"), [("missed", "miss"), ("passed", "time")])
+@pytest.mark.parametrize(("at", "why"), [("at_miss", "miss"), ("at_transfer", "time")])
 def test_without_steps_misses_and_transfers_are_looked_at_ever_more_rarely(at, why):
     world = World(step=None)
     sampler = world.sampler()
@@ -125,7 +125,7 @@ def test_without_steps_misses_and_transfers_are_looked_at_ever_more_rarely(at, w
     assert {e.why for e in world.seen} == {why} and 9 <= len(world.seen) <= 14
     world.step = 3
     before = len(world.seen)
-    sampler.missed(None)
+    sampler.at_miss(None)
     assert len(world.seen) == before
 
 
@@ -133,10 +133,10 @@ def test_without_events_the_next_look_is_due_when_there_is_time_for_it():
     world = World(step=None)
     sampler = world.sampler()
     for world.now in (2.0, 2.1, 3.2):
-        wait = sampler.looked(None)
+        wait = sampler.at_sample(None)
     assert [e.why for e in world.seen] == ["time", "time"] and 1.5 < wait < 1.7
     world.step = 1
-    assert sampler.looked(None) == 10.0 and len(world.seen) == 2
+    assert sampler.at_sample(None) == 10.0 and len(world.seen) == 2
 
 
 def test_what_is_requested_is_always_looked_at_and_paid_for_later():

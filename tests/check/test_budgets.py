@@ -45,7 +45,7 @@ NONE = Limits()
 
 
 def over(log, allowed=NONE, functions=None, **more):
-    return [(f.code, words.title(f)) for f in budgets.over(load(log.run), allowed, functions, **more)]
+    return [(f.code, words.title(f)) for f in budgets.findings(load(log.run), allowed, functions, **more)]
 
 
 def x(n):
@@ -106,7 +106,7 @@ def test_memory_says_what_it_consists_of(log):
 def test_a_figure_that_is_not_known_is_reported_and_is_a_note(log):
     call = log.missed(STEP, x(4))
     log.phase(call, "compile", 1.0)
-    found = budgets.over(
+    found = budgets.findings(
         load(log.run),
         Limits(temp_bytes=1, peak_bytes=1, constant_bytes=1, collectives={"*": 1}, collective_bytes={"*": 1}),
     )
@@ -117,7 +117,7 @@ def test_a_figure_that_is_not_known_is_reported_and_is_a_note(log):
 
 def test_a_limit_for_a_function_that_nobody_compiled_fails(log):
     log.compiled(STEP, x(4))
-    (found,) = budgets.over(load(log.run), Limits(), {"trian_step": Limits(compilations=0)})
+    (found,) = budgets.findings(load(log.run), Limits(), {"trian_step": Limits(compilations=0)})
     assert (found.code, found.severity) == ("JX901", ERROR) and "'trian_step'" in words.title(found)
     assert words.fix_text(found) == "did you mean train_step?"
 
@@ -125,7 +125,7 @@ def test_a_limit_for_a_function_that_nobody_compiled_fails(log):
 def test_a_limit_on_an_axis_that_no_mesh_has_fails(log):
     mesh = Sharding("NamedSharding", "P('data')", "0-3", (("data", 4, "Auto"),), "P('data',)", "device")
     log.compiled(STEP, key(leaf("x", 8), shardings=[mesh]), program="aa", texts={"hlo": HLO})
-    (found,) = budgets.over(load(log.run), Limits(collectives={"all-reduce@dta": 0}))
+    (found,) = budgets.findings(load(log.run), Limits(collectives={"all-reduce@dta": 0}))
     assert (found.code, found.severity) == ("JX901", ERROR) and "'dta'" in words.title(found)
     assert words.fix_text(found) == "did you mean data?"
 
@@ -155,7 +155,7 @@ def test_collectives_are_counted_by_kind_and_axis_and_the_line_is_named(log):
     log.missed(EVAL, key(leaf("x", 8), shardings=[other]))
     log.compiled(STEP, k, program="aa", texts={"hlo": HLO})
     assert over(log, Limits(collectives={"*": 2, "all-gather": 1, "all-gather@data": 1, "*@model": 0})) == []
-    (found,) = budgets.over(load(log.run), Limits(collectives={"all-gather@data": 0}))
+    (found,) = budgets.findings(load(log.run), Limits(collectives={"all-gather@data": 0}))
     assert found.code == "JX491" and found.source.line == 91
     assert words.title(found).startswith(
         "train_step#1 has 1 all-gather over data, 0 allowed; the largest: all-gather over data of 32 B"

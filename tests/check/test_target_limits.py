@@ -36,7 +36,7 @@ def run(tmp_path):
 def held(a, names=(), allowed=Limits(), functions=None, tables=None, further=()):  # noqa: B008
     runs = [load(a.run), *(load(o.run) for o in further)]
     aim = target_limits.aim(runs, names, tables or {})
-    return [(f.code, words.title(f)) for f in target_limits.over(aim, allowed, functions or {})]
+    return [(f.code, words.title(f)) for f in target_limits.findings(aim, allowed, functions or {})]
 
 
 def test_limits_of_programs_hold_for_those_of_the_target_that_is_requested(run):
@@ -103,7 +103,7 @@ def test_the_star_of_two_slices_is_no_pattern(tmp_path):
     a = Aimed(tmp_path / "run", "2*v5e:4x4")
     a.lowered(a.called(), "2*v5e:4x4")
     a.made("2*v5e:4x4")
-    assert target_limits.alone("2*v5e:4x4") == "2*v5e:4x4" and target_limits.alone("2*v5e:*") is None
+    assert target_limits.single_target("2*v5e:4x4") == "2*v5e:4x4" and target_limits.single_target("2*v5e:*") is None
     assert len(held(a, tables={"2*V5E:4x4": Limits(peak_bytes=1)})) == 1
 
 
@@ -147,7 +147,7 @@ def test_one_that_was_not_lowered_and_one_that_nobody_lowered_are_not_known(tmp_
     a = Aimed(tmp_path / "run", "v5e:4x4")
     a.lowered(a.called(), "v5e:4x4", skipped="it runs on 32 devices, v5e:4x4 has 16")
     a.called(EVAL, program="e0e0")
-    found = target_limits.over(target_limits.aim([load(a.run)], ["v5e:4x4"], {}), Limits(), {})
+    found = target_limits.findings(target_limits.aim([load(a.run)], ["v5e:4x4"], {}), Limits(), {})
     assert [words.title(f) for f in found] == [
         "train_step#1 for v5e:4x4 is unknown: it was not lowered: it runs on 32 devices, v5e:4x4 has 16",
         "eval_step was compiled, but not for v5e:4x4",
@@ -212,8 +212,8 @@ def test_a_table_that_cannot_be_is_an_error_that_says_what_can(table, said):
 @given(st.text(max_size=30))
 def test_any_text_is_a_target_a_pattern_or_an_error(text):
     try:
-        one = target_limits.alone(text)
+        one = target_limits.single_target(text)
     except UsageError as e:
         assert e.hint
         return
-    assert one is None or target_limits.alone(one) == one
+    assert one is None or target_limits.single_target(one) == one

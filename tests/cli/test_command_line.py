@@ -290,7 +290,7 @@ def test_doctor_says_how_to_keep_jax_from_looking_for_an_accelerator_that_is_not
     assert "no such accelerator" not in jaxscope("doctor")[1]
     monkeypatch.delenv("JAX_PLATFORMS")
     monkeypatch.setattr(doctor, "DEVICE_FILES", ((), ("null",)))  # a device file that is there
-    assert doctor.in_vain({}) == []
+    assert doctor.plugins_without_device({}) == []
 
 
 def test_doctor_prints_every_seam_with_its_reason(jaxscope, monkeypatch):

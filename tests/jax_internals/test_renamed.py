@@ -115,7 +115,7 @@ def test_locals_that_are_renamed_in_the_code_of_jax_itself_are_unknown(tmp_path)
 def test_every_declared_name_belongs_to_a_part_of_the_recording():
     from jaxscope.jax_internals import attributes, availability, frames, objects
 
-    needed = {id(n) if not isinstance(n, tuple) else (n[0], f) for s in availability.SEAMS for n in s.needs for f in (n[1] if isinstance(n, tuple) else [""])}  # fmt: skip
+    needed = {id(n) if not isinstance(n, tuple) else (n[0], f) for s in availability.PARTS for n in s.needs for f in (n[1] if isinstance(n, tuple) else [""])}  # fmt: skip
     kinds = {(k, f) for k in (*frames.FRAMES, *objects.OBJECTS) for f in k.names}
     assert kinds <= needed
     assert {id(a) for a in attributes.ATTRIBUTES.values()} <= needed

@@ -71,49 +71,49 @@ def test_a_line_may_arrive_in_any_pieces(listening, piece):
     run, listener = listening
     data = b"x" * 500 + b"\n" + stamped() + b"\n" + b"epoch 1: " + stamped() + b"\nmore"
     for at in range(0, len(data), piece):
-        listener.hear(data[at : at + piece])
+        listener.search(data[at : at + piece])
     assert [e.text[-len(TEXT) :] for e in said(run)] == [TEXT, TEXT]
     assert all(e.text.startswith("W") for e in said(run))
 
 
 def test_its_time_is_the_one_it_was_printed_at(listening):
     run, listener = listening
-    listener.hear(stamped(time.time() - 20) + b"\n")
+    listener.search(stamped(time.time() - 20) + b"\n")
     (event,) = said(run)
     assert 19e9 < time.time_ns() - event.t_ns < 25e9
 
 
 def test_a_stamp_of_another_clock_counts_as_read_now(listening):
     run, listener = listening
-    listener.hear(stamped(time.time() - 7200) + b"\n")
+    listener.search(stamped(time.time() - 7200) + b"\n")
     assert time.time_ns() - said(run)[0].t_ns < 5e9
 
 
 def test_words_without_the_compilers_own_stamp_are_the_programs(listening):
     run, listener = listening
-    listener.hear(f"I read about {TEXT}\n".encode())
+    listener.search(f"I read about {TEXT}\n".encode())
     assert said(run) == []
 
 
 def test_lines_without_end_are_not_kept_and_what_follows_is_read(listening):
     run, listener = listening
     for _ in range(40):
-        listener.hear(b"y" * 65536)
+        listener.search(b"y" * 65536)
     assert len(listener._rest) <= xla_warnings.MAX_LINE
-    listener.hear(b"\n" + stamped() + b"\n")
+    listener.search(b"\n" + stamped() + b"\n")
     assert len(said(run)) == 1
 
 
 def test_a_flood_of_warnings_is_cut(listening, monkeypatch):
     monkeypatch.setattr(xla_warnings, "MAX_WARNINGS", 3)
     run, listener = listening
-    listener.hear((stamped() + b"\n") * 10)
+    listener.search((stamped() + b"\n") * 10)
     assert len(said(run)) == 3
 
 
 def test_a_run_directory_that_is_gone_stops_the_listening_and_nothing_else(tmp_path):
     listener = xla_warnings.Listener(store.RunDir(tmp_path / "nowhere"), {})
-    listener.hear(stamped() + b"\n")
+    listener.search(stamped() + b"\n")
     assert not (tmp_path / "nowhere").exists()
 
 

@@ -56,7 +56,7 @@ def test_there_is_no_result_until_there_is_one_whole(queue):
     assert queue.result_of(ID) is None
     (queue.path / f"{ID}.result").write_text('{"id": "0123')
     assert queue.result_of(ID) is None
-    queue.answer(jobs.Result(ID, seconds=2.0))
+    queue.put_result(jobs.Result(ID, seconds=2.0))
     assert queue.result_of(ID).outcome == jobs.OK
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxscope.present.meshes import short, spelled
+from jaxscope.present.meshes import both_short, short
 
 REST = "device_kind=cpu, num_cores=None, platform=cpu)"
 
@@ -31,14 +31,14 @@ def test_a_mesh_is_reported_by_its_axes(text, said):
 
 def test_what_is_left_out_is_reported_where_it_alone_distinguishes_them():
     cpu, gpu = (f"AbstractMesh('a': 2, axis_types=(Auto), device_kind={k})" for k in ("cpu", "gpu"))
-    assert spelled(cpu, gpu) == (cpu, gpu)
-    assert spelled(None, cpu) == ("none", "a=2")
+    assert both_short(cpu, gpu) == (cpu, gpu)
+    assert both_short(None, cpu) == ("none", "a=2")
 
 
 def test_devices_in_another_order_are_reported_with_the_axes():
     text = "(Mesh(axis_sizes=(4,), axis_names=('a',), axis_types=(Auto,)),) on devices {}"
-    assert spelled(text.format("0-3"), text.format("3,2,1,0")) == (
+    assert both_short(text.format("0-3"), text.format("3,2,1,0")) == (
         "a=4 on devices 0-3",
         "a=4 on devices 3,2,1,0",
     )
-    assert spelled(text.format("0-3"), None) == ("a=4", "none")
+    assert both_short(text.format("0-3"), None) == ("a=4", "none")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.report import text as pages
-from jaxscope.report.console import console, tolerant, wants_color
+from jaxscope.report.console import console, replace_unencodable, wants_color
 from jaxscope.report.function import render_function
 from jaxscope.report.text import print_report, render, summary
 from jaxscope.schema import events as ev
@@ -360,7 +360,7 @@ def test_color_is_for_terminals_and_those_who_ask(monkeypatch, directory, enviro
 def test_a_stream_without_arrows_gets_ascii(directory):
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
-    tolerant(stream)
+    replace_unencodable(stream)
     print_report(load(directory), file=stream, directory=directory)
     stream.flush()
     assert b"-> drop the smaller batch" in raw.getvalue()

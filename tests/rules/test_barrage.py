@@ -11,7 +11,7 @@ from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.report.json_report import as_json
-from jaxscope.report.sections import needed_once
+from jaxscope.report.sections import without_finding
 from jaxscope.report.text import print_report, summary
 from jaxscope.rules.registry import findings
 from jaxscope.schema import events as ev
@@ -554,7 +554,7 @@ def test_a_few_operations_in_each_line_of_a_loop_are_one_finding_whose_id_no_clo
     log.end()
     [f] = barrage(run)
     assert (f.source.line, f.subject) == (7, (str(program), 6))
-    assert not list(needed_once(load(run)))
+    assert not list(without_finding(load(run)))
 
 
 @pytest.mark.parametrize(("draws", "created"), [(3, True), (2, False)])
@@ -773,7 +773,7 @@ def test_first_compilations_of_a_function_do_not_count_those_of_operations_on_it
     log.compiled(STEP, key(leaf("x", 1)), (0.0, 0.0, 8.0), line=30)
     log.compiled(WHILE, key(leaf("x", 1)), (0.0, 0.0, 0.5), line=30)
     log.end()
-    (found,) = needed_once(load(run))
+    (found,) = without_finding(load(run))
     assert found[1:] == ("step", "8.0 s")
 
 

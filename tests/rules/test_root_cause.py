@@ -137,14 +137,14 @@ def test_compilations_that_are_too_many_for_the_same_cause_are_reported_with_it(
     epoch(log, 40, 16)
     late = gate.late_after(load(log.run), 2)
     allowed = Limits(compilations=2)
-    assert budgets.over(load(log.run), allowed, late=late) == []
+    assert budgets.findings(load(log.run), allowed, late=late) == []
     (f,) = budgets.with_counts(load(log.run), allowed, None, late)
     assert (
         words.evidence(f.evidence[-1])
         == "including these compilations, your functions were compiled 4 times, 2 allowed (JX191)"
     )
     own = {"train_step": Limits(compilations=1)}
-    assert budgets.over(load(log.run), Limits(), own, late=late) == []
+    assert budgets.findings(load(log.run), Limits(), own, late=late) == []
     (f,) = budgets.with_counts(load(log.run), Limits(), own, late)
     assert (
         words.evidence(f.evidence[-1])
@@ -157,7 +157,7 @@ def test_compilations_that_are_too_many_all_the_same_are_reported_by_themselves(
     epoch(log, 40, 16)
     run = load(log.run)
     late = gate.late_after(run, 2)
-    (f,) = budgets.over(run, Limits(compilations=1), late=late)
+    (f,) = budgets.findings(run, Limits(compilations=1), late=late)
     assert f.code == "JX191"
     assert words.title(f) == (
         "your functions were compiled 4 times, 1 allowed; 2 of them were too late (JX190), the others not "
@@ -182,7 +182,7 @@ def test_a_finding_that_is_not_looked_at_takes_no_other_away(log):
 def test_too_many_compilations_come_with_the_advice_about_their_cause(log):
     epoch(log, 64, 1)
     epoch(log, 40, 16)
-    (f,) = budgets.over(load(log.run), Limits(compilations=3))
+    (f,) = budgets.findings(load(log.run), Limits(compilations=3))
     assert words.fix_text(f) == (
         "drop the smaller batch, or pad raw to [64,32] like the other batches, and mask the padding, or allow more compilations"
     )

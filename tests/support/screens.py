@@ -116,7 +116,7 @@ async def settled(pilot) -> None:
     app = pilot.app
 
     def concluded() -> bool:
-        feeds = [app.feed, *app.feed.parts]
+        feeds = [app.feed, *app.feed.sub_feeds]
         through = all(feed.ready and feed.concluded == feed.run.version for feed in feeds)
         return through and len(app.feed._joined) == len(feeds) and app._seen == app.feed.version
 

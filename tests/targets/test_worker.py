@@ -50,10 +50,10 @@ for line in sys.stdin:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         (run.path / "child").write_text(str(child.pid)); time.sleep(600)
     if word == "exhausted":
-        queue.answer(Result(id, EXHAUSTED, error="RESOURCE_EXHAUSTED: too large")); continue
+        queue.put_result(Result(id, EXHAUSTED, error="RESOURCE_EXHAUSTED: too large")); continue
     served += 1
     text, size = run.put_text(f"HloModule m{served} by {os.getpid()}")
-    queue.answer(Result(id, seconds=0.1, text=text, text_bytes=size))
+    queue.put_result(Result(id, seconds=0.1, text=text, text_bytes=size))
     if word == "answer and die later": time.sleep(0.5)
     if word.startswith("answer and die"): os.kill(os.getpid(), signal.SIGABRT)
 """
@@ -91,7 +91,7 @@ def machine(tmp_path, monkeypatch):
     """Places for two compilers, which no other run on this machine has."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr(worker_, "places", lambda: 2)
+    monkeypatch.setattr(worker_, "compiler_slots", lambda: 2)
 
 
 @contextlib.contextmanager
@@ -99,9 +99,9 @@ def taken(tmp_path, places):
     """Another process that has so many of the machine's places; its id."""
     code = (
         "import sys, tempfile, time; from jaxscope.targets import worker; import contextlib\n"
-        "tempfile.tempdir, worker.places = sys.argv[1], lambda: int(sys.argv[2])\n"
+        "tempfile.tempdir, worker.compiler_slots = sys.argv[1], lambda: int(sys.argv[2])\n"
         "with contextlib.ExitStack() as stack:\n"
-        "    [stack.enter_context(worker.place(print)) for _ in range(int(sys.argv[2]))]\n"
+        "    [stack.enter_context(worker.compiler_slot(print)) for _ in range(int(sys.argv[2]))]\n"
         "    print('taken', flush=True); time.sleep(600)"
     )
     other = subprocess.Popen(
@@ -155,7 +155,7 @@ def test_a_run_that_waits_for_the_compilers_of_others_says_for_which_processes(p
 
 
 def test_nobody_waits_for_the_compilers_of_others_for_ever(machine, tmp_path):
-    with taken(tmp_path, 2), worker_.place(lambda processes: None, limit=0.3):
+    with taken(tmp_path, 2), worker_.compiler_slot(lambda processes: None, limit=0.3):
         pass  # without a place
 
 
@@ -227,7 +227,7 @@ def test_what_waits_for_a_worker_that_was_killed_is_abandoned_and_can_be_compile
     later(queue)
     assert {id[-1] for id in queue.abandoned()} == {"0", "1"}
     (queue.path / f"{0:016x}.mlir").write_bytes(b"compile")
-    assert queue.again() == 2 and queue.tried("0" * 16) == 0
+    assert queue.again() == 2 and queue.count_attempt("0" * 16) == 0
     Worker(run, command).drain()
     assert outcomes(run) == {"0": "ok", "1": "ok"} and queue.abandoned() == frozenset()
 
@@ -251,7 +251,7 @@ def test_a_worker_that_is_alive_has_abandoned_nothing_however_long_it_takes(plac
 def test_a_program_over_which_two_workers_were_killed_is_given_up_and_the_rest_goes_on(place):
     run, command = place
     queue, _ = killed_while_compiling(place)
-    queue.tried("0" * 16)
+    queue.count_attempt("0" * 16)
     Worker(run, command).drain()
     assert outcomes(run) == {"0": "crashed", "1": "ok"} and queue.lost() == ["0" * 16]
 

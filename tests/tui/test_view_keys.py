@@ -522,12 +522,12 @@ def test_the_footer_has_the_text_that_a_row_has_no_room_for(typical):
 def test_a_newer_compilation_does_not_take_the_place_of_the_program_that_is_read(typical, monkeypatch):
     async def steps(pilot, app):
         await press(pilot, "3")
-        read = app.screen.spoken_of()
+        read = app.screen.compilation_to_compare()
         assert app.compilation is None
         monkeypatch.setattr("jaxscope.tui.rows.program.default", lambda run: run.functions["newer"])
-        assert app.screen.spoken_of() is read
+        assert app.screen.compilation_to_compare() is read
         await press(pilot, "comma")  # one is chosen
-        assert app.screen.spoken_of() is not read
+        assert app.screen.compilation_to_compare() is not read
 
     drive(typical, steps)
 

@@ -219,7 +219,7 @@ def test_a_long_search_goes_on_between_keys_and_finds_everything(monkeypatch):
     async def steps(pilot):
         view.show(Lines("".join(f"line {n} {'needle' if n % 7 == 3 else ''}\n" for n in range(400))))
         view.go_to(200)
-        view.look_for("needle")
+        view.search("needle")
         assert view._search is not None and view.position().endswith("…")
         view.action_move(1)  # a key in between
         assert view.cursor == 201
@@ -227,11 +227,11 @@ def test_a_long_search_goes_on_between_keys_and_finds_everything(monkeypatch):
         assert view.found == list(range(3, 400, 7))
         assert view.cursor == 206  # the next one from where one was
         assert view.position() == "30/57"
-        view.look_for("nowhere")
-        view.look_for("line 39")  # typed on before the other had ended
+        view.search("nowhere")
+        view.search("line 39")  # typed on before the other had ended
         await finished(pilot, lambda: view._search is not None)
         assert view.found == [39, *range(390, 400)]
-        view.look_for("")
+        view.search("")
         assert view.found == [] and view._search is None
 
     drive(view, steps)
@@ -244,7 +244,7 @@ def test_a_search_takes_in_what_is_printed_meanwhile_and_lets_go_of_what_is_gone
 
     async def steps(pilot):
         view.show(text, name="output")
-        view.look_for("needle")
+        view.search("needle")
         text.extend(["needle 2", "unfinished nee"])
         view.grown()
         assert view.found == [0, 2]
@@ -265,17 +265,17 @@ def test_a_long_filter_goes_on_between_keys_and_takes_in_new_rows(monkeypatch):
 
     async def steps(pilot):
         view.show(list(range(300)))
-        view.look_for("9")
+        view.search("9")
         assert view._filtering is not None and view.position().endswith("…")
         view.action_move(1)
         view.show(list(range(320)))  # there are more meanwhile
         await finished(pilot, lambda: view._filtering is not None)
         assert list(view.items) == [n for n in range(320) if "9" in str(n)]
-        view.look_for("99")
-        view.look_for("31")
+        view.search("99")
+        view.search("31")
         await finished(pilot, lambda: view._filtering is not None)
         assert list(view.items) == [31, 131, 231, *range(310, 320)]
-        view.look_for("")
+        view.search("")
         assert len(view.items) == 320
 
     drive(view, steps)
@@ -283,7 +283,7 @@ def test_a_long_filter_goes_on_between_keys_and_takes_in_new_rows(monkeypatch):
 
 @pytest.mark.subprocess
 def test_another_process_answers_in_one_piece_or_in_many_and_says_when_it_failed():
-    others = worker_process.Others()
+    others = worker_process.WorkerProcesses()
     assert others.call(len, "four") == 4
     assert list(others.each(iter, [0, 1, 2])) == [0, 1, 2]
     with pytest.raises(RuntimeError, match="int ended with 1 in another process"):

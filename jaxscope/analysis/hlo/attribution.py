@@ -76,14 +76,14 @@ class Attribution:
         the innermost line if all lines are in libraries. Return None if the metadata has no line."""
         frame = frame_id(instruction)
         if frame is not None:
-            return self._frames.blamed(frame)
+            return self._frames.attributed_frame(frame)
         return _printed(instruction)
 
     def line(self, computation: Computation, instruction: Instruction) -> Frame | None:
         """Return the Python line for an instruction in ``computation``, or None if no line is found. An
         instruction without a line in its metadata gets the most frequent line in the computations that it
         calls, else the line of the instruction that calls ``computation``, found in the same way."""
-        found = self._here(computation, instruction)
+        found = self._own_or_inside(computation, instruction)
         if found is not None:
             return found
         passed: list[str] = []
@@ -94,7 +94,7 @@ class Attribution:
             if caller is None:
                 break
             computation = caller[0]
-            found = self._here(*caller)
+            found = self._own_or_inside(*caller)
             if found is not None:
                 break
         else:
@@ -102,7 +102,7 @@ class Attribution:
         self._above.update(dict.fromkeys(passed, found))
         return found
 
-    def _here(self, computation: Computation, instruction: Instruction) -> Frame | None:
+    def _own_or_inside(self, computation: Computation, instruction: Instruction) -> Frame | None:
         """Return the Python line in the instruction's metadata, else the most frequent line in the
         computations that the instruction calls, else None."""
         found = self.own(instruction)
@@ -122,7 +122,7 @@ class Attribution:
         own = self.own(instruction)
         if own is not None:
             return own, False
-        for step in (self._read_by, self._readers_of):
+        for step in (self._operands_of, self._readers_of):
             waiting, seen = [instruction], {instruction.name}
             for _ in range(_NEIGHBOURS):
                 if not waiting:
@@ -184,7 +184,7 @@ class Attribution:
         counts = self._counts.get(computation.name)
         if counts is None:
             counts = self._counts[computation.name] = {}
-            number_of = self._frames.number
+            number_of = self._frames.attributed_index
             for frame in _frame_ids(computation):
                 if (line := number_of(frame)) >= 0:
                     counts[line] = counts.get(line, 0) + 1
@@ -210,7 +210,7 @@ class Attribution:
         return self._applied.get(computation.name)
 
     @staticmethod
-    def _read_by(computation: Computation, instruction: Instruction) -> list[Instruction]:
+    def _operands_of(computation: Computation, instruction: Instruction) -> list[Instruction]:
         """Return the operands of ``instruction``, at most _NEIGHBOURS (40); none for a parameter or
         constant."""
         if instruction.opcode in ("parameter", "constant"):

@@ -144,7 +144,7 @@ class Devices(NamedTuple):
     partitions: int
 
 
-class _Who(NamedTuple):
+class _Participants(NamedTuple):
     """The devices that take part in a collective.
 
     Attributes:
@@ -165,7 +165,7 @@ class _Who(NamedTuple):
 BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 
-def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
+def collective_instructions(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
     """Return (computation, instruction, kind) of all collective instructions that run, except transfers with
     the host. Of an asynchronous pair, only the start is in the result. ``graph`` must be created with
     ``also=BEGINS``."""
@@ -212,11 +212,11 @@ class Collectives:
         self._executions = executions
         self._paths = paths
         self._devices = devices
-        self._raw = raw(graph)
+        self._raw = collective_instructions(graph)
         self._chains = Chains(graph, ((c, i) for c, i, _ in self._raw))
         self._scheduled = "is_scheduled=true" in self._module.header
         self._schedules: dict[str, Schedule] = {}
-        self._cache: dict[tuple[str, str, bool, bool, bool], _Who] = {}
+        self._cache: dict[tuple[str, str, bool, bool, bool], _Participants] = {}
         self._left = MAX_IDS
         self._asks: bool | None = None
         self.too_many_ids = False
@@ -245,7 +245,7 @@ class Collectives:
     def _collective(self, computation: Computation, instruction: Instruction, kind: str) -> Collective:
         """Return the collective of this kind for its instruction in ``computation``."""
         attributes = instruction_attributes(instruction.tail)
-        who = self._who(kind, instruction, attributes)
+        who = self._participants(kind, instruction, attributes)
         operand_bytes = self._operand_bytes(computation, instruction)
         size, members = shapes.result_bytes(instruction.opcode, instruction.shape), _group_size(who.members)
         if (
@@ -321,7 +321,7 @@ class Collectives:
         end = self._chains.end_of(collective) if chained else None
         return self._schedules[computation.name].overlapped(start, end[1] if end is not None else None)
 
-    def _who(self, kind: str, instruction: Instruction, attributes: dict[str, str]) -> _Who:
+    def _participants(self, kind: str, instruction: Instruction, attributes: dict[str, str]) -> _Participants:
         """Return the devices that take part in a collective of this kind. ``attributes`` are the attributes
         of its instruction. The result is stored for all collectives with the same groups."""
         text = attributes.get("source_target_pairs")
@@ -356,7 +356,7 @@ class Collectives:
             if members is not None and self.mesh is not None:
                 along = (axes.of_pairs if text is not None else axes.of_groups)(members, self.mesh)
                 around = axes.around(members, self.mesh) if along is None else None
-            self._cache[key] = _Who(members, along, found.syntax if found else None, around)
+            self._cache[key] = _Participants(members, along, found.syntax if found else None, around)
         return self._cache[key]
 
     def _axes_of(self, instruction: Instruction) -> list[str] | None:
@@ -365,9 +365,9 @@ class Collectives:
         kind = BEGINS.get(instruction.opcode)
         if kind is None:
             return None
-        return self._who(kind, instruction, instruction_attributes(instruction.tail)).axes
+        return self._participants(kind, instruction, instruction_attributes(instruction.tail)).axes
 
-    def _between_slices(self, instruction: Instruction) -> _Who:
+    def _between_slices(self, instruction: Instruction) -> _Participants:
         """Return the devices of a send or recv. The text has them as pairs (source, target), or in attributes
         that libtpu adds for transfers between TPU slices."""
         found = _PAIRS.search(instruction.tail)
@@ -375,18 +375,18 @@ class Collectives:
             pairs = groups.pairs(found[1])
             members = pairs.members if pairs else None
             along = axes.of_pairs(members, self.mesh) if members is not None and self.mesh else None
-            return _Who(members, along, "pairs")
+            return _Participants(members, along, "pairs")
         # The header of a module for several slices states the devices of one slice. Positions are numbered
         # slice by slice.
         here, target = self._devices.partitions * self._devices.replicas, _TARGET.search(instruction.tail)
         between = groups.between_slices(target[1].rstrip(","), here) if target and here else None
         if between is None:
-            return _Who(None, None, None)
+            return _Participants(None, None, None)
         along = None
         if self.mesh is not None:
             of = axes.of_pairs if between.syntax == "pairs" else axes.of_groups
             along = of(between.members, self.mesh)
-        return _Who(between.members, along, between.syntax)
+        return _Participants(between.members, along, between.syntax)
 
     def _operand_bytes(self, computation: Computation, instruction: Instruction) -> int | None:
         """Return the bytes of all operands on one device, without padding; None if one size is unknown."""

@@ -122,7 +122,7 @@ def total_flops(
         total.setdefault(kind, []).append((paths.get(computation.name, ()), times * once))
     found = branches.bounds_of(row for rows in total.values() for row in rows)
     if kernels:
-        unknown[_left_out(kernels)] = None
+        unknown[_kernels_not_counted(kernels)] = None
     if unknown:
         found = branches.Bounds(found.least, None)
     elif found.exact is None:
@@ -188,7 +188,7 @@ def by_line(
     return [LineFlops(frames[place], branches.bounds_of(counted).most) for place, counted in rows.items()]
 
 
-def _left_out(kernels: Counter[str]) -> str:
+def _kernels_not_counted(kernels: Counter[str]) -> str:
     """Return the text for custom kernels that are not counted: ``without 3 custom kernels: bar, foo``.
     ``kernels`` is name -> number; at most MAX_NAMED (3) names are in the text."""
     n = kernels.total()

@@ -53,7 +53,7 @@ class Frames:
         self._tables = tables
         self._own = frozenset(user_files)
         self._read: tuple[dict[int, Frame], dict[int, tuple[int, int]]] | None = None
-        self._blamed: dict[int, int] = {}
+        self._attributed: dict[int, int] = {}
         self._known: dict[
             int, tuple[Frame | None, Frame | None]
         ] = {}  # id -> (innermost frame of the user, innermost frame)
@@ -115,25 +115,25 @@ class Frames:
             self._known[id] = own, first
         return own or first
 
-    def blamed(self, frame_id: int) -> Frame | None:
+    def attributed_frame(self, frame_id: int) -> Frame | None:
         """Return the frame to which an instruction with this ``stack_frame_id`` is attributed: the innermost
         frame in the user's files, or the innermost frame if all files are in libraries. Return None if the id
         is unknown."""
-        number = self.number(frame_id)
+        number = self.attributed_index(frame_id)
         return None if number < 0 else self.lines[number]
 
-    def number(self, frame_id: int) -> int:
+    def attributed_index(self, frame_id: int) -> int:
         """Return the index in ``self.lines`` of the frame to which an instruction with this
         ``stack_frame_id`` is attributed, or -1 if the id is unknown. Equal frames have the same index."""
         try:
-            return self._blamed[frame_id]
+            return self._attributed[frame_id]
         except KeyError:
             number, frame = -1, self._nearest(frame_id)
             if frame is not None:
                 number = self._numbers.setdefault(frame, len(self.lines))
                 if number == len(self.lines):
                     self.lines.append(frame)
-            self._blamed[frame_id] = number
+            self._attributed[frame_id] = number
             return number
 
     def _is_own(self, file: str) -> bool:

@@ -131,7 +131,7 @@ class Weights:
         backward: set[int] = set()
         for other, name, place, product in self._multiplied_with(computation, gather):
             (backward if "transpose(" in (op_name(product) or "") else forward).add(place)
-            if self._source(other, name) is source and not self._is_state(source):
+            if self._source(other, name) is source and not self._is_updated(source):
                 self.multiplied_with_themselves.add(op_name(source) or source.name)
             for one in self._made_of(other, name, axes):
                 if one.opcode != "parameter":
@@ -145,7 +145,7 @@ class Weights:
             return None
         return Gathered(op_name(source) or source.name, sorted(beside), shown)
 
-    def _is_state(self, source: Instruction) -> bool:
+    def _is_updated(self, source: Instruction) -> bool:
         """Return whether the program updates its input ``source``: an output reuses the input's memory, or
         the program computes derivatives and has an output that could."""
         if self._parameters is None:
@@ -162,7 +162,7 @@ class Weights:
     def _is_weight(self, source: Instruction, forward: set[int], backward: set[int]) -> bool:
         """Return whether the program input ``source`` is a weight. ``forward`` and ``backward`` are the
         positions that it has among the operands of products of the forward and of the backward pass."""
-        if self._is_state(source):
+        if self._is_updated(source):
             return bool(forward or backward)
         return bool(forward) and 0 not in forward
 

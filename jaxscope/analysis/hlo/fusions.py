@@ -134,7 +134,7 @@ def kind_of(fusion: Instruction) -> str:
     return kind[1:].lower() if kind[:1] == "k" else kind
 
 
-def alone(graph: CallGraph, fusions: Fusions) -> tuple[int, int]:
+def count_unfused(graph: CallGraph, fusions: Fusions) -> tuple[int, int]:
     """Count the elementwise operations that the compiler did not fuse with others. Return (unfused, wrapped):
     the number of elementwise operations outside of fusions, without scalars, and the number of loop fusions
     with a single elementwise operation."""

@@ -84,7 +84,7 @@ class Comparison(NamedTuple):
 Value = Constant | Element | Comparison | None
 
 
-class Inside(NamedTuple):
+class CallFrame(NamedTuple):
     """A call whose called computation is evaluated. The parameters of this computation have the values of the
     call's operands.
 
@@ -97,7 +97,7 @@ class Inside(NamedTuple):
 
     caller: Computation
     call: Instruction
-    outer: Inside | None
+    outer: CallFrame | None
 
 
 def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
@@ -260,7 +260,7 @@ class _Reading:
         self._limit = limit
         self.steps = 0
 
-    def _may_look(self, instruction: Instruction, depth: int) -> bool:
+    def _may_examine(self, instruction: Instruction, depth: int) -> bool:
         """Count ``instruction`` in ``steps``, and return whether it may be examined."""
         self.steps += 1 + len(instruction.tail) // _LONG
         return depth <= MAX_DEPTH and self.steps <= self._limit
@@ -270,7 +270,7 @@ class _Reading:
         computation: Computation,
         instruction: Instruction | None,
         index: int = -1,
-        inside: Inside | None = None,
+        inside: CallFrame | None = None,
         depth: int = 0,
     ) -> Value:
         """Return the value of ``instruction`` in ``computation``, or of one of its members if it is a tuple.
@@ -282,7 +282,7 @@ class _Reading:
             began in ``computation``.
           depth: the number of instructions that were followed to get here.
         """
-        if instruction is None or not self._may_look(instruction, depth):
+        if instruction is None or not self._may_examine(instruction, depth):
             return None
         opcode = instruction.opcode
         if opcode == "parameter":
@@ -299,7 +299,7 @@ class _Reading:
             return found
         callee = self._callee(computation, instruction)
         if callee is not None:
-            into = Inside(computation, instruction, inside)
+            into = CallFrame(computation, instruction, inside)
             return self.value(callee, callee.root, index, into, depth + 1)
         if index >= 0:
             member = _operand(computation, instruction, index) if opcode == "tuple" else None

@@ -181,7 +181,7 @@ def of_module(
     reading = collectives.Collectives(graph, attribution, executions, paths, devices, axes)
     found_collectives = reading.read()
     found_fusions = fusions.read(graph, attribution, executions)
-    unfused, wrapped = fusions.alone(graph, found_fusions)
+    unfused, wrapped = fusions.count_unfused(graph, found_fusions)
     counted = cost.total_flops(graph, executions, paths)
     count, gathers = partitions or 1, collectives.asked_gathers(found_collectives)
     shared = None

@@ -36,7 +36,7 @@ MAX_CUTS = 200
 Dimensions = tuple[tuple[str, ...], ...]
 
 
-class Spelled(msgspec.Struct, frozen=True):
+class ParsedSharding(msgspec.Struct, frozen=True):
     """A parsed sharding.
 
     Attributes:
@@ -51,7 +51,7 @@ class Spelled(msgspec.Struct, frozen=True):
     dimensions: Dimensions | None = None
 
 
-def read(text: str, mesh: Mesh | None) -> Spelled:
+def read(text: str, mesh: Mesh | None) -> ParsedSharding:
     """Parse a sharding as XLA prints it, with its braces: ``{devices=[2,1]<=[2]}``. If the text cannot be
     read, all fields of the result are None.
 
@@ -61,22 +61,22 @@ def read(text: str, mesh: Mesh | None) -> Spelled:
     """
     text = text.strip()[:20_000]
     if text == "{replicated}":
-        return Spelled((), ())
+        return ParsedSharding((), ())
     if text.startswith("{maximal"):
-        return Spelled((), None)
+        return ParsedSharding((), None)
     found = _TILED.match(text)
     if found is not None:
         return _tiled(found, mesh)
     found = _MESH.match(text)
-    return _named(found, mesh) if found is not None else Spelled()
+    return _named(found, mesh) if found is not None else ParsedSharding()
 
 
-def _tiled(match: re.Match[str], mesh: Mesh | None) -> Spelled:
+def _tiled(match: re.Match[str], mesh: Mesh | None) -> ParsedSharding:
     """Return the sharding for a match of ``_TILED``."""
     dims = groups.numbers(match[1]) or []
     total = math.prod(dims)
     if not dims or not 0 < total <= groups.MAX_IDS:
-        return Spelled()
+        return ParsedSharding()
     if match[2] is not None:
         flat = groups.iota(groups.numbers(match[2]) or [0], groups.numbers(match[3]))
     else:
@@ -86,24 +86,24 @@ def _tiled(match: re.Match[str], mesh: Mesh | None) -> Spelled:
         extra = 1 if match[6] is None else match[6].count(",") + 1
     tiles = tuple(dims[: len(dims) - extra])
     if flat is None or sorted(flat) != list(range(total)) or mesh is None:
-        return Spelled(tiles)
-    return Spelled(tiles, _axes(tiles, _coordinates(flat, dims), mesh))
+        return ParsedSharding(tiles)
+    return ParsedSharding(tiles, _axes(tiles, _coordinates(flat, dims), mesh))
 
 
-def _named(match: re.Match[str], mesh: Mesh | None) -> Spelled:
+def _named(match: re.Match[str], mesh: Mesh | None) -> ParsedSharding:
     """Return the sharding for a match of ``_MESH``."""
     own = [(a or b or c, int(size)) for a, b, c, size in groups.AXIS.findall(match[1])]
     sizes = dict(own)
     total = math.prod(sizes.values())
     if not own or len(sizes) != len(own) or not 0 < total <= groups.MAX_IDS:
-        return Spelled()
+        return ParsedSharding()
     parts: list[list[tuple[str, int, int]]] = []  # axis, product before it, size
     for inner in _DIMENSION.findall(match[3]):
         parts.append([])
         for a, b, c, before, size in groups.USED.findall(inner):
             name = a or b or c
             if name not in sizes:
-                return Spelled()
+                return ParsedSharding()
             parts[-1].append((name, int(before or 1), int(size or sizes[name])))
     tiles = tuple(math.prod(size for _, _, size in dimension) for dimension in parts)
     known = dict(mesh) if mesh else {}
@@ -111,10 +111,10 @@ def _named(match: re.Match[str], mesh: Mesh | None) -> Spelled:
         not known or all(known.get(n) == s for n, s in own)
     ):
         spelled = tuple(tuple(_axis(n, b, s, sizes[n]) for n, b, s in dimension) for dimension in parts)
-        return Spelled(tiles, spelled)
+        return ParsedSharding(tiles, spelled)
     order = groups.device_order(match[2], total)
     if mesh is None or order is None:
-        return Spelled(tiles)
+        return ParsedSharding(tiles)
     # The coordinates of each position on the printed mesh, and from these its tile along each dimension.
     there = _coordinates(order, [size for _, size in own])
     names = [name for name, _ in own]
@@ -123,11 +123,11 @@ def _named(match: re.Match[str], mesh: Mesh | None) -> Spelled:
         along = [0] * total
         for name, before, size in dimension:
             if before * size < 1 or sizes[name] % (before * size):
-                return Spelled()
+                return ParsedSharding()
             axis, below = there[names.index(name)], sizes[name] // (before * size)
             along = [t * size + c // below % size for t, c in zip(along, axis, strict=True)]
         at.append(along)
-    return Spelled(tiles, _axes(tiles, at, mesh))
+    return ParsedSharding(tiles, _axes(tiles, at, mesh))
 
 
 def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:

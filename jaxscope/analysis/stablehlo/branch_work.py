@@ -52,7 +52,7 @@ def find(module: Module, sources: Sources) -> list[BranchWork]:
     functions = {f.name: k for k, f in enumerate(module.functions)}
     for index in conditionals:
         line, times = sources.own(index).frame, sources.times[module.ops[index].function]
-        constant = values.is_constant(values.operand(flow.Value(index), 0))  # XLA takes the branch out
+        constant = values.is_constant(values.operand(flow.ReachedValue(index), 0))  # XLA takes the branch out
         if line is None or not times or constant or sources.in_library(index):
             continue
         for alone in _only_used_by(module, values.users, index):

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 
 from jaxscope.analysis.stablehlo import types, work
-from jaxscope.analysis.stablehlo.flow import Flow, Value
+from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS
 from jaxscope.analysis.stablehlo.sources import Sources
 
@@ -38,13 +38,13 @@ def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]
     op = flow.module.ops[index]
     shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
     summed = _SUMMED.search(op.detail) if op.name == SUM else None
-    value, square = flow.operand(Value(index), 0), None
+    value, square = flow.operand(ReachedValue(index), 0), None
     if summed is not None:
         kept = [d for d in range(len(shape)) if d not in work.sizes(_SUMMED, op.detail)]
         square = value if value is not None and _is_square(flow, value) else None
     elif op.name == DOT:  # jnp.einsum("ijk,ijk->ij", difference, difference)
         kept = work.sizes(_BATCH, op.detail)
-        square = Value(index) if len(op.operands) == 2 and op.operands[0] == op.operands[1] else None
+        square = ReachedValue(index) if len(op.operands) == 2 and op.operands[0] == op.operands[1] else None
     else:
         return []
     elements = math.prod(shape)
@@ -62,14 +62,16 @@ def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]
     return []
 
 
-def _is_square(flow: Flow, value: Value) -> bool:
+def _is_square(flow: Flow, value: ReachedValue) -> bool:
     """Return whether ``value`` is a square, ``x * x`` or ``chlo.square``."""
     op = flow.module.ops[value.at]
     twice = op.name == "stablehlo.multiply" and len(op.inputs) == 2 and op.operands[:1] == op.operands[1:]
     return twice or op.name == "chlo.square"
 
 
-def _is_of_difference(flow: Flow, sources: Sources, reader: Value, k: int, kept: Sequence[int]) -> bool:
+def _is_of_difference(
+    flow: Flow, sources: Sources, reader: ReachedValue, k: int, kept: Sequence[int]
+) -> bool:
     """Return whether operand ``k`` of ``reader`` is a difference of arrays that are broadcast along different
     dimensions in ``kept`` (those that the sum keeps), of at least POINTS (8) elements each. The difference
     may be scaled by an array that is equal along ``kept``. Return False if another operation uses the
@@ -110,7 +112,7 @@ def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int]
     return all(_is_of_gradient(flow, sources, u, kept, depth - 1) for u in further)
 
 
-def _is_outer_product(flow: Flow, value: Value, kept: Sequence[int]) -> bool:
+def _is_outer_product(flow: Flow, value: ReachedValue, kept: Sequence[int]) -> bool:
     """Return whether ``value`` is the product of at least FACTORS (3) arrays, each broadcast along a
     dimension in ``kept``. Two of them must have no such dimension in common."""
     factors = _factors(flow, value)
@@ -120,7 +122,7 @@ def _is_outer_product(flow: Flow, value: Value, kept: Sequence[int]) -> bool:
     return any(not a & b for a in along for b in along)
 
 
-def _factors(flow: Flow, value: Value | None) -> list[Value | None]:
+def _factors(flow: Flow, value: ReachedValue | None) -> list[ReachedValue | None]:
     """Return the factors of a product of arrays, without constants; ``[value]`` if ``value`` is not a
     product. None stands for a factor that is an argument of the program or unknown."""
     op = flow.module.ops[value.at] if value is not None else None

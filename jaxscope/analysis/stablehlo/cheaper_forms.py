@@ -17,7 +17,7 @@ import msgspec
 
 from jaxscope.analysis.stablehlo import broadcast_sums, powers, types, vmapped_sums, work
 from jaxscope.analysis.stablehlo.constraints import NOT_ELEMENTWISE
-from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, Value
+from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, ReachedValue
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
@@ -225,7 +225,7 @@ class _Search:
         if distances := broadcast_sums.find(self.flow, self.sources, index):
             return distances
         p = _product(op)
-        if p is None or all(self.flow.is_constant(self.flow.operand(Value(index), k)) for k in (0, 1)):
+        if p is None or all(self.flow.is_constant(self.flow.operand(ReachedValue(index), k)) for k in (0, 1)):
             return []  # XLA computes products of constants when it compiles.
         found = []
         structure = self._structured(index, p)
@@ -250,7 +250,7 @@ class _Search:
         if len(shape) < 2 or len(users) != 1 or not users[0].startswith("argmax"):
             return []
         for side in (0, 1):
-            drawn, scores = (self.flow.operand(Value(index), k) for k in (side, 1 - side))
+            drawn, scores = (self.flow.operand(ReachedValue(index), k) for k in (side, 1 - side))
             called = [self.ops[call].callee or "" for call in drawn.calls[:1]] if drawn is not None else []
             if scores is None or not any(name.startswith("_gumbel") for name in called):
                 continue
@@ -324,7 +324,7 @@ class _Search:
         op = self.ops[index]
         if found := self._lengthy(index):
             return found
-        made = self.flow.operand(Value(index), 0) if "type = FFT" in op.detail else None
+        made = self.flow.operand(ReachedValue(index), 0) if "type = FFT" in op.detail else None
         if made is None or self.ops[made.at].name != "stablehlo.convert":
             return []
         before = types.tensor(self.ops[made.at].inputs[0]).dtype or ""
@@ -365,7 +365,9 @@ class _Search:
         that factor the matrix are not counted, because XLA moves them before the loop."""
         op = self.ops[index]
         mask = (
-            self._mask(self.flow.operand(Value(index), 0), DEPTH) if SOLVES.search(op.callee or "") else None
+            self._mask(self.flow.operand(ReachedValue(index), 0), DEPTH)
+            if SOLVES.search(op.callee or "")
+            else None
         )
         if mask is None or len(mask.dimensions) != 2 or not 1 < len(mask.offsets) <= 3 or mask.bare:
             return []
@@ -379,7 +381,7 @@ class _Search:
         """Return (kind, operations for each element of the result) if the matrix product at ``index`` has a
         cheaper form because one factor is known to be a diagonal, banded or one-hot matrix; else None."""
         for side in (0, 1):
-            made = self.flow.operand(Value(index), side)
+            made = self.flow.operand(ReachedValue(index), side)
             mask = self._mask(made, DEPTH) if made is not None else None
             if mask is None or len(p.contracted[side]) != 1 or p.contracted[side][0] not in mask.dimensions:
                 continue
@@ -461,7 +463,7 @@ class _Search:
         """Return whether operand ``k`` of the operation at ``index`` is computed outside of all loops, or is
         an argument of the program. Conversions, transposes, reshapes and broadcasts inside a loop do not
         count."""
-        made = self.flow.operand(Value(index), k)
+        made = self.flow.operand(ReachedValue(index), k)
         for _ in range(DEPTH):
             if made is None or not self.sources.in_loop(made.at):
                 break
@@ -469,7 +471,7 @@ class _Search:
                 return False
             index, k = made.at, 0
             made = self.flow.operand(made, 0)
-        return made is not None or self.flow.is_argument(Value(index), k)
+        return made is not None or self.flow.is_argument(ReachedValue(index), k)
 
     @functools.cached_property
     def _causal(self) -> set[int]:
@@ -488,7 +490,7 @@ class _Search:
             if op.name == "stablehlo.constant" and op.outputs[0].endswith("xi1>"):
                 triangles.add(shape[-1])
             elif op.name == "stablehlo.compare" and not _EQUAL.search(op.detail):
-                sides = [self._counted(self.flow.operand(Value(index), k), DEPTH) for k in (0, 1)]
+                sides = [self._counted(self.flow.operand(ReachedValue(index), k), DEPTH) for k in (0, 1)]
                 if sides[0] is not None and sides[1] is not None and sides[0][0] != sides[1][0]:
                     triangles.add(shape[-1])
         return scores & triangles
@@ -595,7 +597,7 @@ class _Search:
         if op.name == "stablehlo.select":
             if len(op.operands) != 3 or op.operands[1] != operand or op.operands[2] == operand:
                 return False  # The program uses the elements off the diagonal.
-            mask = self._mask(self.flow.operand(Value(user), 0), DEPTH)
+            mask = self._mask(self.flow.operand(ReachedValue(user), 0), DEPTH)
             return mask is not None and mask.is_diagonal
         return op.name in SAME_PLACES and self._only_diagonal(user, depth - 1)
 
@@ -620,7 +622,7 @@ class _Search:
         for index in inside if depth > 0 else ():
             op, callee = self.ops[index], self.flow.callee(self.ops[index])
             if op.name == "stablehlo.compare" and _EQUAL.search(op.detail):
-                mask = self._compared(Value(index))
+                mask = self._compared(ReachedValue(index))
                 return mask is not None and mask.is_diagonal
             f = self.flow.module.functions[callee] if callee is not None else None
             if f is not None and self._is_main_diagonal(range(f.first, f.end), depth - 1):
@@ -655,7 +657,7 @@ class _Search:
             parent = self.ops[parent].parent
         return parent
 
-    def _mask(self, value: Value | None, depth: int) -> _Mask | None:
+    def _mask(self, value: ReachedValue | None, depth: int) -> _Mask | None:
         """Return where ``value`` may be other than zero, if it is known to be a diagonal, banded or one-hot
         matrix; else None. At most ``depth`` operations are followed."""
         if value is None or depth == 0:
@@ -664,7 +666,7 @@ class _Search:
             self._masks[value] = self._new_mask(value, depth)
         return self._masks[value]
 
-    def _new_mask(self, value: Value, depth: int) -> _Mask | None:
+    def _new_mask(self, value: ReachedValue, depth: int) -> _Mask | None:
         """Compute the answer of ``_mask``."""
         op = self.ops[value.at]
         if op.name == "stablehlo.compare":
@@ -702,7 +704,7 @@ class _Search:
             return None
         return _Mask(frozenset(at[d] for d in mask.dimensions), mask.bare, mask.offsets)
 
-    def _compared(self, value: Value) -> _Mask | None:
+    def _compared(self, value: ReachedValue) -> _Mask | None:
         """Return where ``value``, the result of an ``==`` of two arrays, may be other than zero: on a
         diagonal if the arrays are two different indices, one-hot if they are an index and numbers that are
         equal along the dimension of this index. Return None for other arrays."""
@@ -718,7 +720,7 @@ class _Search:
                 return _Mask(frozenset({counted[0]}), True)
         return None
 
-    def _counted(self, value: Value | None, depth: int) -> tuple[int, int] | None:
+    def _counted(self, value: ReachedValue | None, depth: int) -> tuple[int, int] | None:
         """Return (dimension, n) if ``value`` is n, n + 1, n + 2, ... along that dimension; else None."""
         op = self.ops[value.at] if value is not None else None
         if value is None or op is None or depth == 0:
@@ -742,19 +744,19 @@ class _Search:
         at, (along, n) = work.sizes(_DIMS, op.detail), inner
         return (at[along], n) if along < len(at) and not self.flow.spreads(value, at[along]) else None
 
-    def _is_zero(self, value: Value | None) -> bool:
+    def _is_zero(self, value: ReachedValue | None) -> bool:
         """Return whether ``value`` is a constant with only zeros."""
         constant = self._constant(value)
         return constant is not None and _ZERO.search(constant.detail) is not None
 
-    def _number(self, value: Value | None) -> int | None:
+    def _number(self, value: ReachedValue | None) -> int | None:
         """Return the integer that every element of ``value`` equals, or None if ``value`` is not such a
         constant."""
         constant = self._constant(value)
         found = _INTEGER.search(constant.detail) if constant is not None else None
         return int(found[1]) if found is not None else None
 
-    def _constant(self, value: Value | None) -> Op | None:
+    def _constant(self, value: ReachedValue | None) -> Op | None:
         """Return the constant operation whose numbers ``value`` repeats or converts, or None if there is
         none."""
         for _ in range(DEPTH):

@@ -106,21 +106,21 @@ class _Outputs:
 
     Attributes:
       taken: position of a result -> the argument whose memory the result reuses by JAX's decision.
-      alike: (shape, dtype) -> the results of this type, the last first.
-      shaped: shape -> the results of this shape, the last first.
+      by_type: (shape, dtype) -> the results of this type, the last first.
+      by_shape: shape -> the results of this shape, the last first.
       free: type on one device -> the results that no argument is assigned to, the last first.
     """
 
     def __init__(self, results: Sequence[Value], taken: Mapping[int, Value]) -> None:
         self.taken = taken
-        self.alike: dict[object, list[Value]] = {}
-        self.shaped: dict[object, list[Value]] = {}
+        self.by_type: dict[object, list[Value]] = {}
+        self.by_shape: dict[object, list[Value]] = {}
         self.free: dict[object, list[Value]] = {}
         for result in reversed(results):  # pop() then returns the first result first
             if result.role != "user" or result.shape is None:
                 continue
-            self.alike.setdefault((result.shape, result.dtype), []).append(result)
-            self.shaped.setdefault(result.shape, []).append(result)
+            self.by_type.setdefault((result.shape, result.dtype), []).append(result)
+            self.by_shape.setdefault(result.shape, []).append(result)
             if result.index not in taken:
                 self.free.setdefault(_slot(result, result.sharding is None), []).append(result)
 
@@ -145,30 +145,30 @@ def _slot(value: Value, whole: bool) -> object:
 def unusable(value: Value, outputs: _Outputs) -> str | None:
     """Return why none of ``outputs`` can reuse the memory of the donated argument ``value``, as a clause for
     a message: ``no output is f32[8]``. Return None if no reason is known."""
-    whole = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
+    whole = outputs.by_type.get((value.shape, value.dtype), [])[:MAX_COMPARED]
     if not whole:
-        shaped = outputs.shaped.get(value.shape, [])[:MAX_COMPARED]
+        shaped = outputs.by_shape.get(value.shape, [])[:MAX_COMPARED]
         dtypes = ", ".join(sorted({r.dtype or "?" for r in shaped}))
-        return f"no output is {_spell(value)}" + (
+        return f"no output is {_type_text(value)}" + (
             f"; the outputs of this shape have the dtype {dtypes}" if shaped else ""
         )
     alike = [r for r in whole if r.device_shape == value.device_shape]
     if not alike:
         here = value.sharding.text if value.sharding else "unsharded"
         there = ", ".join(sorted({r.sharding.text if r.sharding else "unsharded" for r in whole}))
-        return f"the argument has the sharding {here}, and the output {_spell(value)} has {there}"
+        return f"the argument has the sharding {here}, and the output {_type_text(value)} has {there}"
     kinds = {r.memory_kind for r in alike if r.memory_kind}
     if value.memory_kind and kinds and value.memory_kind not in kinds:
         there = ", ".join(sorted(kinds))
-        return f"it is in the memory {value.memory_kind}, the output {_spell(value)} in {there}"
+        return f"it is in the memory {value.memory_kind}, the output {_type_text(value)} in {there}"
     others = [outputs.taken[r.index] for r in alike if r.index in outputs.taken]
     if len(others) < len(alike):
         return None
     names = ", ".join(v.name or f"argument {v.index}" for v in others[::-1][:3])
     many = "" if len(others) <= 3 else "..."
     if len(alike) == 1:
-        return f"the output {_spell(value)} already reuses the memory of {names}"
-    return f"each output {_spell(value)} already reuses the memory of another argument: {names}{many}"
+        return f"the output {_type_text(value)} already reuses the memory of {names}"
+    return f"each output {_type_text(value)} already reuses the memory of another argument: {names}{many}"
 
 
 def _target(argument: Argument) -> int | None:
@@ -178,7 +178,7 @@ def _target(argument: Argument) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def _spell(value: Value) -> str:
+def _type_text(value: Value) -> str:
     """Write the type of a value: ``f32[8,?]``; ``?`` is an unknown size."""
     shape = None if value.shape is None else tuple("?" if d is None else d for d in value.shape)
     return short_aval(shape, value.dtype)
@@ -198,12 +198,12 @@ def _aliased(
 def _offered(value: Value, outputs: _Outputs, aliased: Collection[int] | None) -> Donation:
     """Describe the donated argument ``value`` if JAX leaves to XLA whether its memory is reused. ``aliased``
     is as in ``find``."""
-    alike = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
+    alike = outputs.by_type.get((value.shape, value.dtype), [])[:MAX_COMPARED]
     same = [r for r in alike if r.index not in outputs.taken]
     if aliased is not None and value.index in aliased:
         return _donation(value, "aliased", None, same[0] if len(same) == 1 else None)
     if not same:
-        reason = f"no output is {_spell(value)}"
+        reason = f"no output is {_type_text(value)}"
     elif any(r.sharding is None for r in same):
         reason = "XLA chooses the output's sharding"
     else:

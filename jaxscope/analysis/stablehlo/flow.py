@@ -21,7 +21,7 @@ FOLLOWED = 40  # through how many operations a value is followed
 DEPTH = 20  # how many calls within each other are followed
 
 
-class Value(NamedTuple):
+class ReachedValue(NamedTuple):
     """The result of an operation, and how it was reached.
 
     Attributes:
@@ -54,33 +54,33 @@ class Flow:
         """Return the index of the function of the module that ``op`` calls, or None if it calls none."""
         return self._functions.get(op.callee or "") if op.name in CALLS else None
 
-    def operand(self, value: Value, k: int) -> Value | None:
+    def operand(self, value: ReachedValue, k: int) -> ReachedValue | None:
         """Return the operation whose result is operand ``k`` of the operation ``value.at``, also if it is in
         another function. Return None if that operation is unknown, or if the operand is an argument of the
         program or of a loop's body."""
         found = self._origin(value, k)
-        return found if isinstance(found, Value) else None
+        return found if isinstance(found, ReachedValue) else None
 
-    def is_argument(self, value: Value, k: int) -> bool:
+    def is_argument(self, value: ReachedValue, k: int) -> bool:
         """Return whether operand ``k`` of the operation ``value.at`` is an argument of the program."""
         return self._origin(value, k) is True
 
-    def maker(self, value: Value, k: int) -> Value | None:
+    def maker(self, value: ReachedValue, k: int) -> ReachedValue | None:
         """Return the operation whose result is operand ``k`` of the operation ``value.at``. If this is a
         call, return the call, where ``operand`` returns the operation in the called function."""
         found = self._caller(value, k)
-        return found if isinstance(found, Value) else None
+        return found if isinstance(found, ReachedValue) else None
 
-    def _origin(self, value: Value, k: int) -> Value | bool | None:
+    def _origin(self, value: ReachedValue, k: int) -> ReachedValue | bool | None:
         """Return the operation whose result is operand ``k`` of the operation ``value.at``, also if it is in
         a called function; True if the operand is an argument of the program; None if neither is known."""
         found = self._caller(value, k)
-        if not isinstance(found, Value):
+        if not isinstance(found, ReachedValue):
             return found
         inputs = self.module.ops[value.at].inputs
         return self._result(found, inputs[k]) if k < len(inputs) else None  # no types in a damaged text
 
-    def _caller(self, value: Value, k: int) -> Value | bool | None:
+    def _caller(self, value: ReachedValue, k: int) -> ReachedValue | bool | None:
         """Return the operation, maybe a call, whose result is operand ``k`` of the operation ``value.at``;
         True if the operand is an argument of the program; None if neither is known."""
         ops, calls = self.module.ops, value.calls
@@ -94,9 +94,9 @@ class Flow:
                 return self.module.functions[function] is self.module.main() or None
             function = ops[call].function
             operand = _operand(ops, call, -1 - operand)
-        return None if operand is None else Value(operand, calls)
+        return None if operand is None else ReachedValue(operand, calls)
 
-    def _result(self, value: Value, result_type: str) -> Value | None:
+    def _result(self, value: ReachedValue, result_type: str) -> ReachedValue | None:
         """Return ``value``, or, if it is a call, the operation in the called function that computes the
         result with the type ``result_type``. Return None if this operation is unknown."""
         op = self.module.ops[value.at]
@@ -106,14 +106,14 @@ class Flow:
         function = self.module.functions[callee]
         if op.outputs.count(result_type) != 1 or len(value.calls) > DEPTH or function.end <= function.first:
             return None
-        end = Value(function.end - 1, (*value.calls, value.at))
+        end = ReachedValue(function.end - 1, (*value.calls, value.at))
         return (
             self.operand(end, op.outputs.index(result_type))
             if self.module.ops[end.at].name in NOT_OPERATIONS
             else None
         )
 
-    def spreads(self, value: Value, dimension: int) -> bool:
+    def spreads(self, value: ReachedValue, dimension: int) -> bool:
         """Return whether ``value`` has the same numbers at all indices along ``dimension``, because it
         repeats its operand."""
         op = self.module.ops[value.at]
@@ -126,7 +126,7 @@ class Flow:
             return True
         return inner is not None and self.spreads(inner, at.index(dimension))
 
-    def is_constant(self, value: Value | None) -> bool:
+    def is_constant(self, value: ReachedValue | None) -> bool:
         """Return whether ``value`` is a constant of the program, possibly converted, repeated or in another
         order."""
         for _ in range(FOLLOWED):

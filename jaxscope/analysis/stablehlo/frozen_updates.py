@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis.paths import root
-from jaxscope.analysis.stablehlo.flow import Flow, Value
+from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
 from jaxscope.analysis.stablehlo.values import Value as Array
 
@@ -74,12 +74,12 @@ def _added_zeros(flow: Flow, index: int, op: Op) -> int | None:
     if op.name != "stablehlo.add" or len(op.operands) != 2:
         return None
     for argument, k in ((op.operands[0], 1), (op.operands[1], 0)):
-        if argument < 0 and _is_zero(flow, flow.operand(Value(index), k), DEPTH):
+        if argument < 0 and _is_zero(flow, flow.operand(ReachedValue(index), k), DEPTH):
             return -1 - argument
     return None
 
 
-def _is_zero(flow: Flow, value: Value | None, depth: int) -> bool:
+def _is_zero(flow: Flow, value: ReachedValue | None, depth: int) -> bool:
     """Return whether ``value`` is zero everywhere: a constant, possibly repeated, converted or negated, or a
     product with such a value."""
     if value is None or depth == 0:

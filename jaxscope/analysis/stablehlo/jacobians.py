@@ -14,7 +14,7 @@ from collections import Counter
 import msgspec
 
 from jaxscope.analysis.stablehlo import types
-from jaxscope.analysis.stablehlo.flow import Flow, Value
+from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
 from jaxscope.analysis.stablehlo.module import Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
@@ -110,8 +110,8 @@ def shifted(module: Module, sources: Sources) -> list[Shifted]:
         if n < FEWEST_SHIFTS or math.prod(shape[1:]) != n or source is None:
             continue
         for k in (0, 1):
-            if _is_identity(flow, flow.operand(Value(index), k), n, DEPTH) and _is_repeated(
-                flow, flow.operand(Value(index), 1 - k), n
+            if _is_identity(flow, flow.operand(ReachedValue(index), k), n, DEPTH) and _is_repeated(
+                flow, flow.operand(ReachedValue(index), 1 - k), n
             ):
                 signs.setdefault((op.function, n), {})[op.name] = source
     return [
@@ -130,7 +130,7 @@ def _subtracts(module: Module, function: int, n: int) -> bool:
     return any(shape[:1] == (n,) and math.prod(m or 0 for m in shape[1:]) != n for shape in shapes)
 
 
-def _is_identity(flow: Flow, value: Value | None, n: int, depth: int) -> bool:
+def _is_identity(flow: Flow, value: ReachedValue | None, n: int, depth: int) -> bool:
     """Return whether ``value`` is an identity matrix with ``n`` rows, which may be scaled or reshaped."""
     if value is None or depth == 0:
         return False
@@ -143,7 +143,7 @@ def _is_identity(flow: Flow, value: Value | None, n: int, depth: int) -> bool:
     )
 
 
-def _is_repeated(flow: Flow, value: Value | None, n: int) -> bool:
+def _is_repeated(flow: Flow, value: ReachedValue | None, n: int) -> bool:
     """Return whether ``value`` consists of ``n`` copies of an array with ``n`` elements."""
     for _ in range(DEPTH):
         op = flow.module.ops[value.at] if value is not None else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from jaxscope.analysis.stablehlo import types
-from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, Value
+from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, ReachedValue
 
 POWER = "stablehlo.power"
 COSTLY = "costly-power"
@@ -33,7 +33,7 @@ def find(flow: Flow, index: int) -> list[tuple[str, int, int]]:
     number = exponent(flow, index) if op.name == POWER and "float" in (result.dtype or "") else None
     if number is None or number in QUICK or abs(number) > LARGEST or (2 * number) % 1:
         return []
-    base = flow.operand(Value(index), 0)
+    base = flow.operand(ReachedValue(index), 0)
     before = flow.module.ops[base.at] if base is not None else None
     converted = before is not None and before.name == "stablehlo.convert"
     if before is not None and converted and "float" not in (types.tensor(before.inputs[0]).dtype or ""):
@@ -46,10 +46,10 @@ def exponent(flow: Flow, index: int) -> float | None:
     """Return the exponent of the power at ``index`` if it is one constant number for all elements. Return
     None if it is not, or if the operation is no power."""
     op = flow.module.ops[index]
-    return _constant(flow, flow.operand(Value(index), 1), DEPTH) if op.name == POWER else None
+    return _constant(flow, flow.operand(ReachedValue(index), 1), DEPTH) if op.name == POWER else None
 
 
-def _constant(flow: Flow, value: Value | None, depth: int) -> float | None:
+def _constant(flow: Flow, value: ReachedValue | None, depth: int) -> float | None:
     """Return the number of which all elements of ``value`` consist; None if it is no such constant. A
     difference of two constants is one, too: JAX writes the exponent of a gradient so."""
     if value is None or depth == 0:

@@ -130,7 +130,7 @@ def in_loops(module: Module, sources: Sources) -> list[LoopDraws]:
             continue  # in the loop of a sampler, the density must stay the same
         if loop not in insides:
             insides[loop] = _inside(module, sources, loop)
-        if _is_same(values, flow.Value(index), 0, insides[loop], {}, DEPTH):
+        if _is_same(values, flow.ReachedValue(index), 0, insides[loop], {}, DEPTH):
             found.setdefault((sources.frame(index), line), {})[name] = None
     return [LoopDraws(tuple(names), source, loop) for (source, loop), names in found.items()]
 
@@ -171,7 +171,12 @@ def _inside(module: Module, sources: Sources, loop: int) -> set[int]:
 
 
 def _is_same(
-    values: flow.Flow, reader: flow.Value, k: int, inside: set[int], known: dict[flow.Value, bool], depth: int
+    values: flow.Flow,
+    reader: flow.ReachedValue,
+    k: int,
+    inside: set[int],
+    known: dict[flow.ReachedValue, bool],
+    depth: int,
 ) -> bool:
     """Return whether operand ``k`` of the operation ``reader`` has the same value in all iterations of a
     loop: it comes from outside of the loop, or is computed only from such values. Return False if this is

@@ -180,12 +180,12 @@ def analyze(
     """
     module = reader.read(text)
     sources = Sources(module, standing)
-    return of_module(
+    return analyze_module(
         module, sources, captured=captured, paths=paths, dropped=dropped, donated=donated, aliased=aliased
     )
 
 
-def of_module(
+def analyze_module(
     module: Module,
     sources: Sources,
     *,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis.stablehlo import types, work
-from jaxscope.analysis.stablehlo.flow import Flow, Value
+from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
 from jaxscope.analysis.stablehlo.module import Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
@@ -102,7 +102,7 @@ def _rows(flow: Flow, index: int) -> int | None:
     with at least LEAST (262,144) elements. Return None for other scatters."""
     op = flow.module.ops[index]
     sizes: Sequence[int | None] = types.tensor(op.inputs[0]).shape or () if len(op.inputs) == 3 else ()
-    if len(sizes) < 2 or None in sizes or not flow.is_constant(flow.operand(Value(index), 0)):
+    if len(sizes) < 2 or None in sizes or not flow.is_constant(flow.operand(ReachedValue(index), 0)):
         return None
     elements, updates = types.tensor(op.inputs[0]).elements or 0, types.tensor(op.inputs[2]).elements or 0
     row = elements // (sizes[0] or 1)
@@ -111,7 +111,7 @@ def _rows(flow: Flow, index: int) -> int | None:
 
 def _is_scalar(flow: Flow, index: int, k: int) -> bool:
     """Return whether operand ``k`` of the operation at ``index`` is one number, repeated for all elements."""
-    value = flow.operand(Value(index), k)
+    value = flow.operand(ReachedValue(index), k)
     dimensions = range(len(types.tensor(flow.module.ops[index].outputs[0]).shape or ()))
     return value is not None and all(flow.spreads(value, d) for d in dimensions)
 

@@ -151,7 +151,7 @@ class _Read(NamedTuple):
     reduced: bool = False
 
 
-class _Value(NamedTuple):
+class _FollowedValue(NamedTuple):
     """A value with all elements of a loop's result.
 
     Attributes:
@@ -190,7 +190,7 @@ class _Reads:
         ``tensor`` is the type of the result."""
         shape = tuple(n or 0 for n in tensor.shape or ())
         function = self._module.ops[loop].function
-        waiting, found = [_Value(loop, k, function, shape, 0, frozenset({loop}))], list[_Read]()
+        waiting, found = [_FollowedValue(loop, k, function, shape, 0, frozenset({loop}))], list[_Read]()
         while waiting:
             value = waiting.pop()
             for index in self._readers.get((value.function, value.at), ()):
@@ -221,7 +221,7 @@ class _Reads:
         function = self._module.functions[callee]
         return all(self.only_writes(i, type, depth + 1) for i in range(function.first, function.end))
 
-    def _passed(self, value: _Value, index: int, n: int) -> _Value | None:
+    def _passed(self, value: _FollowedValue, index: int, n: int) -> _FollowedValue | None:
         """Return the value to follow next if the operation ``index``, whose operand ``n`` is ``value``,
         passes all elements of ``value`` on: a call, a return, a transpose, a reshape or a conversion. Return
         None if the operation reads the value."""
@@ -234,14 +234,14 @@ class _Reads:
             if _depends(self._module, others, value.origins):
                 return None
             calls = (*value.calls, (index, value.origins))
-            return _Value(-1 - n, 0, callee, value.shape, value.axis, frozenset({-1 - n}), calls)
+            return _FollowedValue(-1 - n, 0, callee, value.shape, value.axis, frozenset({-1 - n}), calls)
         if n or op.name not in _REORDERS or not op.outputs:
             return None
         shape = tuple(d or 0 for d in types.tensor(op.outputs[0]).shape or ())
         axis = _axis_after(op, value, shape)
         return value._replace(at=index, pick=0, shape=shape, axis=axis)
 
-    def _returned(self, value: _Value, op: Op, n: int) -> _Value | None:
+    def _returned(self, value: _FollowedValue, op: Op, n: int) -> _FollowedValue | None:
         """Return the result of the call of a function whose ``return`` is ``op``, if ``value`` is operand
         ``n`` of ``op``. Return None if it is unknown which call this is, or if ``op`` ends a region or the
         program."""
@@ -254,9 +254,9 @@ class _Reads:
         else:
             return None
         function = self._module.ops[call].function
-        return _Value(call, n, function, value.shape, value.axis, origins | {call}, tuple(rest))
+        return _FollowedValue(call, n, function, value.shape, value.axis, origins | {call}, tuple(rest))
 
-    def _read(self, value: _Value, index: int, n: int, every: int) -> _Read:
+    def _read(self, value: _FollowedValue, index: int, n: int, every: int) -> _Read:
         """Return what the operation ``index`` reads of its operand ``n``, which is ``value`` with ``every``
         elements."""
         op = self._module.ops[index]
@@ -276,7 +276,7 @@ def _without(sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return sizes[:axis] + sizes[axis + 1 :]
 
 
-def _axis_after(op: Op, value: _Value, shape: tuple[int, ...]) -> int | None:
+def _axis_after(op: Op, value: _FollowedValue, shape: tuple[int, ...]) -> int | None:
     """Return the dimension of the result of ``op`` that has one element for each iteration; None: unknown.
     ``op`` transposes, reshapes or converts ``value``; the result has the shape ``shape``."""
     if value.axis is None or op.name == "stablehlo.convert":

@@ -8,7 +8,7 @@ import math
 import re
 
 from jaxscope.analysis.stablehlo import types, work
-from jaxscope.analysis.stablehlo.flow import Flow, Value
+from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
 
 COPIES = "vmapped-sum"
 _SUM, _SCATTER, _WHILE = "stablehlo.reduce", "stablehlo.scatter", "stablehlo.while"
@@ -28,7 +28,7 @@ def find(flow: Flow, index: int) -> list[tuple[str, int, int]]:
     if op.name != _SUM or work.sizes(_SUMMED, op.detail) != [0] or not op.inputs:
         return []
     shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
-    filled = flow.operand(Value(index), 0)
+    filled = flow.operand(ReachedValue(index), 0)
     if len(shape) < 2 or shape[0] < FEWEST or filled is None:
         return []
     maker = flow.module.ops[filled.at]

@@ -41,7 +41,7 @@ class BufferLifetimes:
         return bool(self._pending)
 
     def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
-        """Add the call number ``call``, so that ``look`` checks its array arguments. ``refs`` has (path of
+        """Add the call number ``call``, so that ``check`` examines its array arguments. ``refs`` has (path of
         the argument, weak reference to the array) of each; if it is empty, the call is not added. If more
         than MAX_PENDING calls wait for a check, the oldest is dropped unchecked."""
         if refs:
@@ -55,7 +55,7 @@ class BufferLifetimes:
         """Discard all calls added so far: their arguments are not checked."""
         self._pending = []
 
-    def look(self, occasion: str, running: set[int]) -> None:
+    def check(self, occasion: str, running: set[int]) -> None:
         """Check the array arguments of the calls of this thread that are over; at exit, of all calls. Each
         call is checked once: its event ``ArgumentFate`` tells which arrays were deleted, released, or are
         still alive, and which the call got at several paths.

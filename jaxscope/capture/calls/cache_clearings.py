@@ -15,14 +15,14 @@ class Clearings:
     """Detects that JAX's caches were cleared.
 
     Attributes:
-      count: how many checks (``look``) so far found that the caches had been cleared.
+      count: how many checks (``check``) so far found that the caches had been cleared.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self._misses = -1
 
-    def look(self, traces: bool) -> dict[str, tuple[int, int]]:
+    def check(self, traces: bool) -> dict[str, tuple[int, int]]:
         """Check, at the beginning of a call, whether JAX's caches were cleared since the previous check, and
         add one to ``count`` if so. Return the caches that are nearly full: name -> (entries, capacity).
         ``traces`` is whether this call will trace its function. Raises LookupError if the installed JAX does

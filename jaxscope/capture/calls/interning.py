@@ -42,7 +42,7 @@ class Introductions:
         # Called once, when a backend is first seen.
         self.on_backend: Callable[[], object] = lambda: None
         # Called with the index of this process and the number of processes, if there are several.
-        self.of_job: Callable[[int, int], object] = lambda index, count: None
+        self.on_job: Callable[[int, int], object] = lambda index, count: None
         self._files: set[str] = set()
 
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
@@ -68,7 +68,7 @@ class Introductions:
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
-    def wrapped(self, function: Any, event: ev.FunctionSeen) -> None:
+    def remember_wrapper(self, function: Any, event: ev.FunctionSeen) -> None:
         """Remember that ``function``, a wrapper of a library, runs the user's function that ``event``
         describes. From now on, ``traced`` returns ``event`` for a jaxpr of ``function``."""
         code = getattr(function, "__code__", None)  # under grad, JAX shows only the name and line of it
@@ -141,7 +141,7 @@ class Introductions:
 
     def _write_backend(self, backend: Any) -> None:
         """Log the platform and the devices of ``backend``, and set the writer's ``process_index``. If the
-        devices belong to several processes, call ``of_job``."""
+        devices belong to several processes, call ``on_job``."""
         devices = texts.devices(backend)
         processes = len({d.process_index for d in devices})
         self._writer.process_index = index = int(backend.process_index())
@@ -155,7 +155,7 @@ class Introductions:
             )
         )
         if processes > 1:
-            self.of_job(index, processes)
+            self.on_job(index, processes)
 
 
 def _unused_plugins(platform: str) -> list[str]:

@@ -19,9 +19,9 @@ from jaxscope import jax_internals
 from jaxscope.capture import paths, rounding, shield
 from jaxscope.capture.calls.functions import Serials
 from jaxscope.capture.calls.shardings import Shardings, read_sharding
-from jaxscope.capture.calls.statics import ADDRESS, limited, opaque, parts
+from jaxscope.capture.calls.statics import ADDRESS, entries, limited, opaque
 from jaxscope.capture.calls.trees import Nodes, key_path
-from jaxscope.capture.calls.wrappers import Hashed, JitOptions, UserCall
+from jaxscope.capture.calls.wrappers import Compared, JitOptions, UserCall
 from jaxscope.jax_internals import JitInfo, known, known_or_none
 from jaxscope.schema.keys import Key, Leaf, Static
 
@@ -314,7 +314,7 @@ def of_call(
     call = flatten(info, args, kwargs)
     # A library's wrapper passes on static arguments of the user, which ``_behind_wrapper`` finds.
     statics = _static_arguments(call.names, info, args, kwargs, serials) if user is None else []
-    statics += parts("partial", function, serials)[1:]  # the values that a partial binds
+    statics += entries("partial", function, serials)[1:]  # the values that a partial binds
     users_names: dict[paths.Identity, list[str]] = {}
     if user is not None:
         found, passed_on = _behind_wrapper(call, user, info, args, kwargs, serials)
@@ -352,7 +352,7 @@ def _static_arguments(
     serials: Serials,
 ) -> list[Static]:
     """Return the log's entries for the static arguments of a call: first the positional ones, then the
-    keyword arguments. One argument may have several entries (``statics.parts``).
+    keyword arguments. One argument may have several entries (``statics.entries``).
 
     Args:
       names: the names of all positional arguments.
@@ -360,8 +360,8 @@ def _static_arguments(
       serials: gives numbers to objects that JAX compares by identity.
     """
     numbers, keywords = statics_of(info, args)
-    found = [s for i in sorted(numbers) for s in parts(names[i], args[i], serials)]
-    return found + [s for k, v in kwargs.items() if k in keywords for s in parts(k, v, serials)]
+    found = [s for i in sorted(numbers) for s in entries(names[i], args[i], serials)]
+    return found + [s for k, v in kwargs.items() if k in keywords for s in entries(k, v, serials)]
 
 
 def _leaves(
@@ -418,24 +418,25 @@ def _behind_wrapper(
       serials: gives numbers to objects that JAX compares by identity.
     """
     numbers, keywords = statics_of(info, args)
-    compared = [args[i] for i in numbers] + [v for k, v in kwargs.items() if k in keywords]
-    hashed = Hashed(call.tree, compared)
-    found = _users_names(user, hashed)
+    static = [args[i] for i in numbers] + [v for k, v in kwargs.items() if k in keywords]
+    compared = Compared(call.tree, static)
+    found = _users_names(user, compared)
     traced = {path for path, _ in call.leaves}
     # The walk finds the shortest paths first. So if there are too many values, those deep in a model are left
     # out.
-    passed_on = [(path, v) for path, v in found.others if path not in traced and v in hashed][:MAX_STATICS]
+    passed_on = [(path, v) for path, v in found.others if path not in traced and v in compared][:MAX_STATICS]
     passed_on.sort(key=itemgetter(0))
     own = [opaque(f"<{user.wrapper}>.{call.names[i]}", args[i]) for i in sorted(numbers)]
-    return found, [s for path, value in passed_on for s in parts(path, value, serials)] + own
+    return found, [s for path, value in passed_on for s in entries(path, value, serials)] + own
 
 
-def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:
+def _users_names(user: UserCall, compared: Compared) -> paths.Found:
     """Return the paths of the arrays and other values in the arguments of ``user``, the user's call of a
-    library's wrapper. Values that JAX compares as one object (``hashed.whole``) are not searched."""
+    library's wrapper. Values that JAX compares as one object (``compared.without_contents``) are not
+    searched."""
     roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
     roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
-    return paths.walk(roots, is_array, whole=hashed.whole)
+    return paths.walk(roots, is_array, whole=compared.without_contents)
 
 
 def _is_concrete(value: Any) -> bool:

@@ -226,7 +226,7 @@ def _plain_fields(value: Any) -> str:
     return "".join(f" {f}" for f in fields[:6]) + (" …" if len(fields) > 6 else "")
 
 
-def parts(path: str, value: Any, serials: Serials) -> list[Static]:
+def entries(path: str, value: Any, serials: Serials) -> list[Static]:
     """Return the log's entries for the static ``value`` at ``path``: one for the value, then one for each of
     its parts, with a path of its own. A partial has the values that it binds as parts (``f.keywords['n']``;
     of a bound dict, each item), a graph definition of flax its attributes. Other values have no parts.

@@ -82,7 +82,7 @@ class Nodes:
                 self.read(path + step, child, inner, below, depth + 1)
         left = attributes(value) if empty and type(value) is kind else []
         for i, child in empty:
-            step, inner = _fallback(kind, aux, i), None
+            step, inner = _step_without_key(kind, aux, i), None
             for n, (attribute, held) in enumerate(left):
                 if type(held) is child.node_data()[0]:  # an attribute that is such an empty container
                     step, inner = f".{attribute}", held
@@ -238,7 +238,7 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
     return value is leaf
 
 
-def _fallback(kind: type, aux: Any, index: int) -> str:
+def _step_without_key(kind: type, aux: Any, index: int) -> str:
     """Return the last step of the path to a child without leaves, such as an empty dict: ``['opt']``, ``[2]``
     or ``[<child 2>]``. JAX's key paths lead only to leaves.
 

@@ -125,8 +125,8 @@ ADAPTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[FrameType], UserCall 
     ("equinox._jit", "_filter_jit_cache", ("_call",), _filter_jit),
     (jax_internals.PmapFrame.module, "_fun", ("pmap.<locals>.wrapped",), _pmap),
 )
-MAX_HASHED = 100_000  # values of one key that are examined
-LOOK = 12  # how many frames are searched for the wrapper's frame, from the frame of the call outward
+MAX_COMPARED = 100_000  # values of one key that are examined
+MAX_FRAMES = 12  # how many frames are searched for the wrapper's frame, from the frame of the call outward
 
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
@@ -145,7 +145,7 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
         module = frames.module_of(f)
         root = frames.root(module)
         if function is None:  # under a transform only the wrapper's frame has the function
-            function = _librarys(_wrapper_call(f, module))
+            function = _library_function(_wrapper_call(f, module))
         if module in _BETWEEN or root in _AROUND or root in sys.stdlib_module_names:
             continue
         if jax_internals.in_jax(f) and not strict:
@@ -165,11 +165,11 @@ def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
     return None
 
 
-def _librarys(call: UserCall | None) -> object:
+def _library_function(call: UserCall | None) -> object:
     """Return the function of ``call`` if an installed package or a library defines it; else None, also if
     ``call`` is None."""
     code = getattr(functions.unwrap(call.function).function, "__code__", None) if call is not None else None
-    return call.function if call is not None and code and frames.is_library_file(code.co_filename) else None
+    return call.function if call is not None and code and frames.is_not_users_file(code.co_filename) else None
 
 
 # Modules and packages with frames between the line that calls and the call: decorators, wrappers.
@@ -200,7 +200,7 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
     for owner, part, endings, adapter in ADAPTERS:
         if module != owner or part not in qualname:
             continue
-        for _, f in zip(range(LOOK), frames.walk(frame), strict=False):
+        for _, f in zip(range(MAX_FRAMES), frames.walk(frame), strict=False):
             if frames.is_user(f):
                 return None  # frames above belong to another call
             if frames.module_of(f) == owner and f.f_code.co_qualname.endswith(endings):
@@ -208,9 +208,9 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
     return None
 
 
-class Hashed:
+class Compared:
     """The values that JAX compares when it looks up a call in its cache: the static arguments, the static
-    data of the arguments' tree, and the values inside both. ``value in hashed`` tells whether ``value`` is
+    data of the arguments' tree, and the values inside both. ``value in compared`` tells whether ``value`` is
     one of them.
 
     Args:
@@ -230,27 +230,27 @@ class Hashed:
                 self._plain.add((kind, value))
             elif id(value) not in self._objects:
                 self._objects[id(value)] = value
-                left += _hashed_with(value)
-            if len(self._objects) + len(self._plain) > MAX_HASHED:
+                left += _compared_with(value)
+            if len(self._objects) + len(self._plain) > MAX_COMPARED:
                 self.cut = True
                 break
 
     def __contains__(self, value: Any) -> bool:
         """Return whether ``value`` is a part of JAX's cache key. Numbers and strings are looked up by type
-        and value, other objects by identity. If the key has more than MAX_HASHED values, return True for any
-        value."""
+        and value, other objects by identity. If the key has more than MAX_COMPARED values, return True for
+        any value."""
         if self.cut:
             return True
         kind = type(value)
         return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
 
-    def whole(self, value: Any) -> bool:
+    def without_contents(self, value: Any) -> bool:
         """Return whether ``value`` is a part of JAX's cache key that JAX compares without its contents, such
         as a function. False for a number or a string."""
         return id(value) in self._objects and _whole(value)
 
 
-def _hashed_with(value: Any) -> list[Any]:
+def _compared_with(value: Any) -> list[Any]:
     """Return the values inside ``value`` that JAX compares when it compares ``value``: the children and the
     static data of a PyTreeDef, the items of a container, the attributes of an object. Empty if JAX compares
     ``value`` without its contents (``_whole``)."""

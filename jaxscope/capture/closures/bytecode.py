@@ -135,13 +135,13 @@ class _Scan:
         """Follow all instructions of the function, and record the expressions that they read and assign."""
         for i in self.instructions:
             if i.is_jump_target:
-                self._forget()
+                self._read_all()
                 self.straight = False
             position = i.positions
             if position is not None and position.lineno is not None:
                 self.line = position.lineno
             self._step(i.opname, i.arg or 0, i.argval)
-        self._forget()
+        self._read_all()
 
     def _pop(self) -> _Entry:
         """Remove the topmost entry from the simulated stack and return it. Return None for a value without an
@@ -153,7 +153,7 @@ class _Scan:
         for _ in range(count):
             self._read(self._pop())
 
-    def _forget(self) -> None:
+    def _read_all(self) -> None:
         """Empty the simulated stack, and record that the code reads the values of all its entries. This is
         done where it is unknown what the code does with them, such as at a jump."""
         self._use(len(self.stack))
@@ -193,7 +193,7 @@ class _Scan:
         elif op in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
             stack.append(self._variable(str(value)))
         elif op.startswith(("LOAD_FAST", "STORE_FAST")):
-            self._fast(op, value)
+            self._local_variable(op, value)
         elif op in ("LOAD_CONST", "RETURN_CONST"):
             if isinstance(value, CodeType):
                 self._inner(value)
@@ -224,7 +224,7 @@ class _Scan:
             if 1 < arg <= len(stack):
                 stack[-1], stack[-arg] = stack[-arg], stack[-1]
             else:
-                self._forget()
+                self._read_all()
         elif op == "UNPACK_SEQUENCE":
             self._use(1)
             stack.extend([None] * arg)
@@ -248,7 +248,7 @@ class _Scan:
         elif op in _EFFECTS:
             taken, put = _EFFECTS[op]
         else:  # a jump, or an unknown instruction: the stack is empty afterwards
-            self._forget()
+            self._read_all()
             if "JUMP" in op or op in ("FOR_ITER", "SEND", "BEFORE_WITH", "RERAISE", "RAISE_VARARGS"):
                 self.straight = False
             return
@@ -257,7 +257,7 @@ class _Scan:
         if op in ("RETURN_VALUE", "RETURN_GENERATOR"):
             self.straight = False
 
-    def _fast(self, op: str, value: object) -> None:
+    def _local_variable(self, op: str, value: object) -> None:
         """Follow the instruction ``op``, such as ``STORE_FAST``, that loads or stores the local variable
         ``value``. From Python 3.13 on, it may load or store two: ``value`` is then a tuple."""
         names = [str(v) for v in value] if isinstance(value, tuple) else [str(value)]

@@ -183,7 +183,7 @@ def _draws_alike(body: Any, keys: dict[int, int], positions: set[int]) -> None:
         if equation.primitive.name == "shard_map":
             inner, specs = equation.params["jaxpr"], equation.params["in_specs"]
             whole = [not any(spec) for spec in specs]
-            passed_in = [_Uniform(frozenset([n])) if w else _SPLIT for n, w in enumerate(whole)]
+            passed_in = [_Equal(frozenset([n])) if w else _SPLIT for n, w in enumerate(whole)]
             drawn: set[frozenset[int]] = set()
             if not all(whole) and equation.params["mesh"].size > 1:
                 _draws_on_split(inner, passed_in, drawn)
@@ -196,7 +196,7 @@ def _draws_alike(body: Any, keys: dict[int, int], positions: set[int]) -> None:
             )
 
 
-class _Uniform(NamedTuple):
+class _Equal(NamedTuple):
     """A value in a shard_map that is equal on all devices.
 
     Attributes:
@@ -220,39 +220,39 @@ COLLECTED = frozenset(
 
 
 def _draws_on_split(
-    body: Any, operands: list[_Uniform | None], all_sources: set[frozenset[int]]
-) -> list[_Uniform | None]:
+    body: Any, operands: list[_Equal | None], all_sources: set[frozenset[int]]
+) -> list[_Equal | None]:
     """Follow the values in a shard_map, and find random numbers that are equal on all devices but are
     combined element by element with a part of a split array that is not larger. Return for each result of
-    ``body`` a _Uniform if it is equal on all devices, else _SPLIT.
+    ``body`` an _Equal if it is equal on all devices, else _SPLIT.
 
     Args:
       body: the jaxpr of a shard_map, or a jaxpr inside it.
-      operands: for each argument of ``body``, a _Uniform or _SPLIT.
+      operands: for each argument of ``body``, an _Equal or _SPLIT.
       all_sources: for each such array of random numbers, its ``sources`` (operands of the shard_map) are
         added to this set.
     """
-    known: dict[int, _Uniform | None] = dict(zip(map(id, body.invars), operands, strict=False))
+    known: dict[int, _Equal | None] = dict(zip(map(id, body.invars), operands, strict=False))
     for equation in body.eqns:
-        name, values = equation.primitive.name, [known.get(id(v), _Uniform()) for v in equation.invars]
+        name, values = equation.primitive.name, [known.get(id(v), _Equal()) for v in equation.invars]
         uniform = [v for v in values if v is not _SPLIT]
         sources = frozenset[int]().union(*(v.sources for v in uniform))
-        results: list[_Uniform | None] = [_SPLIT] * len(equation.outvars)
+        results: list[_Equal | None] = [_SPLIT] * len(equation.outvars)
         inner = list(inner_bodies(equation)) if name in CALLING else []
         if inner:
             for one in inner:
                 made = _draws_on_split(one, values[len(values) - len(one.invars) :], all_sources)
             results = made if len(made) == len(results) else results
         elif name in DRAWING and values[0] is not _SPLIT:
-            results = [_Uniform(sources, v.aval.size) for v in equation.outvars]
+            results = [_Equal(sources, v.aval.size) for v in equation.outvars]
         elif name in COLLECTED or (len(uniform) == len(values) and name != "axis_index"):
-            results = [_Uniform(sources, max((v.drawn for v in uniform), default=0))] * len(results)
+            results = [_Equal(sources, max((v.drawn for v in uniform), default=0))] * len(results)
         elif name in ELEMENTWISE:
             # Fewer numbers are meant to be equal on all devices: noise for weights, a random projection.
             split = [v.aval.size for v, value in zip(equation.invars, values, strict=True) if value is _SPLIT]
             all_sources |= {v.sources for v in uniform if v.drawn >= max(split)}
         known.update(zip(map(id, equation.outvars), results, strict=True))
-    return [known.get(id(v), _Uniform()) for v in body.outvars]
+    return [known.get(id(v), _Equal()) for v in body.outvars]
 
 
 def _may_be_key(aval: Any) -> bool:

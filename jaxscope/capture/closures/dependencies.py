@@ -201,7 +201,7 @@ class _Walk:
             place = (*place, (how, key))
             name += f".{key}" if how == bytecode.ATTRIBUTE else f"[{key!r}]"
             value = following
-        self._leaf(Found(place, name, where, reader, value, at, certain), 0)
+        self._collect(Found(place, name, where, reader, value, at, certain), 0)
 
     def _call(self, function: FunctionType, place: Place, receiver: Variable) -> None:
         """Queue ``function``, a method that the code calls, so that what it reads is collected too. ``place``
@@ -209,7 +209,7 @@ class _Walk:
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
-    def _leaf(self, captured: Found, depth: int) -> None:
+    def _collect(self, captured: Found, depth: int) -> None:
         """Collect the value ``captured``, unless it is a bound method, a class inside a container, or of a
         kind that programs do not change (``_is_code``). If it is a function, method or callable object of the
         user, also collect what its code reads. ``depth`` is the number of containers around the value."""
@@ -223,7 +223,7 @@ class _Walk:
         if kind is MethodType:
             self._follow_method(captured)
             return
-        if _calls_on(value):
+        if _may_wrap_a_function(value):
             inner, positional, _ = target(value)
             if inner is not None and not positional:
                 self.queue.append((inner, (*captured.place, (INSIDE, None)), {}))
@@ -267,7 +267,7 @@ class _Walk:
                 child_of = captured._replace(
                     place=(*captured.place, further), name=captured.name + text, value=child, certain=False
                 )
-                self._leaf(child_of, depth + 1)
+                self._collect(child_of, depth + 1)
         while self.queue and len(self.seen) < MAX_FUNCTIONS:
             self._function(*self.queue.pop(0))
 
@@ -294,7 +294,7 @@ def _belongs_to_user(module: object) -> bool:
     return module == "__main__" or not (frames.is_library(module) or frames.root(module) in _STDLIB)
 
 
-def _calls_on(value: Any) -> bool:
+def _may_wrap_a_function(value: Any) -> bool:
     """Return whether ``value`` is a callable object of a library, such as a jitted function or a partial, or
     a function wrapped by ``jaxscope.watch``."""
     kind = type(value)
@@ -329,7 +329,7 @@ def reads_of(function: FunctionType) -> bytecode.Reads:
     return reads
 
 
-def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
+def values_read(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
     """Return the values that ``function``, or a function of the user that it calls, reads and that are not
     its arguments. A value is left out if the code of these functions assigns to it by the same path.
 

@@ -70,14 +70,14 @@ class Guard:
         self._looked = 0
         self._without = 0
 
-    def look(self, args: tuple[Any, ...]) -> None:
+    def check(self, args: tuple[Any, ...]) -> None:
         """Check whether the values that the watched function (``jaxscope.watch``) read from outside during
         its trace have changed, and decide after how many calls to check next. This is called after a call of
         the function with the positional arguments ``args``."""
         try:
             began = time.perf_counter_ns()
             if self.pending is not None:
-                shield.attempt("stale_captures", self.returned)
+                shield.attempt("stale_captures", self.call_returned)
             snapshot = None if self.inside else self.newest(args)
             if snapshot is None and not self.snapshots:
                 self.counter.look_in(NEVER)
@@ -92,7 +92,7 @@ class Guard:
             for read in snapshot.differing() or ():
                 shield.attempt("stale_captures", self.compare, snapshot, read, CALL)
             if self.counter.value >= snapshot.contents_at and snapshot.arrays:
-                shield.attempt("stale_captures", self.contents, snapshot, CALL)
+                shield.attempt("stale_captures", self.compare_contents, snapshot, CALL)
                 snapshot.contents_later(self.counter.value)
             ended = time.perf_counter_ns()
             if snapshot.eager > 0:
@@ -122,14 +122,14 @@ class Guard:
             return None
         return entry[1]
 
-    def returned(self) -> None:
+    def call_returned(self) -> None:
         """Finish the trace that this thread has begun, now that its call has returned: remember the values
         that it read. Do nothing if there is no such trace, or in another thread."""
         pending = self.pending
         if pending is not None and pending.thread == threading.get_ident():
-            self.take(pending, set())
+            self.trace_finished(pending, set())
 
-    def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
+    def trace_finished(self, pending: Pending, constants: set[paths.Identity]) -> None:
         """Remember, in a Snapshot, the values that the finished trace ``pending`` read. If a change was
         reported after the trace before (``CaptureChanged``), log ``CaptureRenewed``: the function now uses
         the present values. ``constants`` identifies the arrays that the trace captured as constants
@@ -217,7 +217,7 @@ class Guard:
             )
         )
 
-    def contents(self, snapshot: Snapshot, occasion: str) -> None:
+    def compare_contents(self, snapshot: Snapshot, occasion: str) -> None:
         """Compare the contents of the NumPy arrays that a trace read with their contents at the trace, and
         report changes. ``snapshot`` has the values that the trace read. ``occasion`` is CALL,
         STEP or EXIT."""
@@ -233,10 +233,10 @@ class Guard:
         current = self._current()
         tracker = self.monitor.tracker
         if not self.inside and tracker is not None and tracker.caller is self.counter:
-            return False  # its calls are the steps, and ``look`` checks after each call
+            return False  # its calls are the steps, and ``check`` runs after each call
         for snapshot in current:
             if self.inside or snapshot.calls != self.counter.value:
-                self.contents(snapshot, STEP)
+                self.compare_contents(snapshot, STEP)
             if self.inside:
                 snapshot.eager = max(snapshot.eager, 1)
                 for read in snapshot.differing() or ():
@@ -248,7 +248,7 @@ class Guard:
         since the last comparison."""
         for snapshot in self._current():
             if snapshot.calls != self.counter.value:
-                self.contents(snapshot, EXIT)
+                self.compare_contents(snapshot, EXIT)
 
     def _current(self) -> list[Snapshot]:
         """Return the Snapshots (the values that one trace read) whose function and static argument are still
@@ -368,7 +368,7 @@ class ClosureMonitor:
         for guard in self._guards():
             pending = guard.pending
             if pending is not None and pending.call == call:
-                guard.take(pending, constants)
+                guard.trace_finished(pending, constants)
 
     def ended(self, call: int, returned: bool) -> None:
         """Call ``traced`` (if ``returned``) or ``failed`` at the end of a trace that JAX does not announce,

@@ -90,7 +90,7 @@ class Snapshot:
         self.deep: list[Read] = []
         self.arrays: list[Read] = []
         left = MAX_TOTAL
-        for found in dependencies.walk(function, bound):
+        for found in dependencies.values_read(function, bound):
             read = Read(found, _is_one_of(found.value, constants))
             self.reads[found.place] = read
             (how, key), *deeper = found.place

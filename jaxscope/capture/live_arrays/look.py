@@ -212,10 +212,10 @@ class _Kinds:
     def add(self, live: list[Any]) -> None:
         """Add each of the arrays ``live`` to the batch of arrays with its properties, and keep it alive.
         Arrays that were deleted meanwhile are left out."""
-        batches, makeup, keep = self._batches, jax_internals.makeup, self._arrays.append
+        batches, grouping_key, keep = self._batches, jax_internals.grouping_key, self._arrays.append
         for array in live:
             try:
-                sharding, sharding_key, committed, stack, layout = makeup(array)
+                sharding, sharding_key, committed, stack, layout = grouping_key(array)
                 # While an array is alive, no other aval can have the id of its aval.
                 key = (id(array.aval), sharding_key, committed, stack, layout)
                 batch = batches.get(key)

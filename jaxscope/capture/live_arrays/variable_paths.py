@@ -553,7 +553,7 @@ def _user_modules() -> list[ModuleType]:
         # A lazy module is of another class, and reading its attributes may load it: skip it.
         if type(module) is ModuleType and not frames.is_library(name):
             file = module.__dict__.get("__file__")
-            if isinstance(file, str) and not frames.is_library_file(file):
+            if isinstance(file, str) and not frames.is_not_users_file(file):
                 modules.append(module)
     return modules
 

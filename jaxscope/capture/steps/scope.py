@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from jaxscope.schema.steps import Counting, Step
 
 
-class Counter(Protocol):
+class CallCounter(Protocol):
     """Counts the calls of one watched function (``jaxscope.watch``).
 
     Attributes:
@@ -91,7 +91,7 @@ class RecordingScope:
         self._own = own
         self._task = _task() if own else None
         self.calls: dict[int, Seen] = {}
-        self.first: Counter | None = None
+        self.first: CallCounter | None = None
         self._tracker = tracker
         self._marks = tracker.marks
         self._before = {counter: counter.value for counter in tracker.counters}

@@ -148,14 +148,14 @@ class Counter(Count):
         if tells:
             self.tell_at = NEVER
         self.set_due()  # first, because another thread may call it during what follows
-        if tracker.waits:
+        if tracker.awaits_first_call:
             tracker.first_called(self)
         if tracker.buffer_lifetimes.fresh:
             tracker.look()
         if stepped:
             tracker.call_began(self)
         if tells and tracker.stepper is self:
-            self.tell_at = value + tracker.tell(value - 1)
+            self.tell_at = value + tracker.call_after_step(value - 1)
             self.set_due()
         if tracker.alarmed and self.rings:
             tracker.ring()  # may raise: then the call does not happen
@@ -222,7 +222,7 @@ class StepTracker:
         self.step_ended = step_ended
         self._counters: dict[str, Counter] = {}
         self.stepper: Counter | None = None
-        self.waits = True
+        self.awaits_first_call = True
         self.blocks: list[RecordingScope] = []
         self.alarmed = False
         self._explicit = False  # whether a function is watched as a step function
@@ -263,7 +263,7 @@ class StepTracker:
         for counter in list(self._counters.values()):
             counter.due = counter.next = 0
 
-    def tell(self, step: int) -> int:
+    def call_after_step(self, step: int) -> int:
         """Call ``after_step`` with ``step``, the number of a step that a new call of the step function has
         ended. Return after how many more steps this method is to be called again. If calls of
         ``jaxscope.step()`` end the steps, or ``after_step`` is None, call nothing and return NEVER."""
@@ -332,7 +332,7 @@ class StepTracker:
         """From now on, report calls that miss the fast path (the C++ cache) to ``block``, such as ``with
         no_recompiles()``."""
         self.blocks.append(block)
-        self.waits = True
+        self.awaits_first_call = True
         self._all_due()
 
     def close(self, block: RecordingScope) -> None:
@@ -349,7 +349,7 @@ class StepTracker:
         If it is not known yet which calls are the training steps, the calls of this function are. ``counter``
         becomes ``first`` of each open block that has none.
         """
-        self.waits = False
+        self.awaits_first_call = False
         if self.stepper is None:
             self.stepper = counter
             self._count_in(counter)
@@ -357,7 +357,7 @@ class StepTracker:
             if block.first is None:
                 block.first = counter
 
-    def brought(self, function: str, arguments: tuple[Any, Any], numpy_leaves: int) -> None:
+    def numpy_arguments(self, function: str, arguments: tuple[Any, Any], numpy_leaves: int) -> None:
         """Record the bytes of the NumPy arguments of a call that missed the fast path (the C++ cache). Do
         nothing if the called function is not watched (``jaxscope.watch``).
 

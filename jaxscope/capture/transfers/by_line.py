@@ -82,7 +82,7 @@ class Row:
       waits: the number of copies that took longer than WAITED_NS.
       close: how many of the ``waits`` took more than 1/CLOSE of the time since the line's previous copy.
       checks: how many of the ``waits`` were followed by a check of whether a device was still computing.
-      ahead: how many of the ``checks`` found a device computing.
+      checks_ahead: how many of the ``checks`` found a device computing.
       callers: the lines of the program that led to the call of the function of ``site``, innermost first, as
         far as they are the same for all copies; at most MAX_CALLERS.
       step_ns: how long those copies took that were made in the thread that ends the training steps.
@@ -90,8 +90,8 @@ class Row:
     """
 
     __slots__ = (
-        "ahead", "bytes", "callers", "checks", "close", "count", "direction", "due", "first", "first_step",
-        "last", "last_step", "now", "ns", "site", "step_ns",
+        "bytes", "callers", "checks", "checks_ahead", "close", "count", "direction", "due", "first",
+        "first_step", "last", "last_step", "ns", "site", "step_ns", "step_of_latest",
         "steps", "text", "unnumbered", "via", "views", "waits", "written",
     )  # fmt: skip
 
@@ -100,7 +100,7 @@ class Row:
         self.via = via
         self.site = site
         self.text = text
-        self.count = self.views = self.waits = self.steps = self.close = self.checks = self.ahead = 0
+        self.count = self.views = self.waits = self.steps = self.close = self.checks = self.checks_ahead = 0
         self.callers: list[Frame] = []
         self.written: tuple[int | None, ...] = (0, 0, 0, 0)  # the result of ``_figures`` for the latest event
         self.due = 1  # the count at which the next event is written
@@ -108,7 +108,7 @@ class Row:
         self.ns: int | None = 0
         self.step_ns = 0
         self.first = self.last = 0
-        self.now: int | None = -1  # the step of the latest copy
+        self.step_of_latest: int | None = -1  # the step of the latest copy
         self.unnumbered = False  # whether there was a copy before steps were counted
         self.first_step: int | None = None
         self.last_step: int | None = None
@@ -270,9 +270,9 @@ class Transfers:
         event = None
         waited = count and ns is not None and ns > WAITED_NS
         if waited and (row.waits < FIRST_CHECKS or row.waits & (row.waits - 1) == 0):
-            ahead = shield.attempt("run_ahead", _computes)
+            ahead = shield.attempt("run_ahead", _a_device_computes)
             row.checks += ahead is not None
-            row.ahead += bool(ahead)
+            row.checks_ahead += bool(ahead)
         with self._lock:
             before, row.last = row.last, time.perf_counter_ns() if began is None else began + (ns or 0)
             row.first = row.first or row.last
@@ -285,8 +285,8 @@ class Transfers:
             row.ns = None if row.ns is None or ns is None else row.ns + ns
             if ns and began is not None and threading.get_ident() == self.step_thread:
                 row.step_ns += self._alone(began, ns)
-            if step != row.now:
-                row.now = step
+            if step != row.step_of_latest:
+                row.step_of_latest = step
                 if step is None:
                     row.unnumbered = True
                 elif step > 0 and step != row.last_step:
@@ -351,7 +351,7 @@ class Transfers:
             last_ns=wall - (now - row.last),
             close=row.close,
             checks=row.checks,
-            ahead=row.ahead,
+            ahead=row.checks_ahead,
             caller=row.callers[0] if row.callers else None,
             above=row.callers[1:],
         )
@@ -448,7 +448,7 @@ class EndedCall(functools.partial[Any]):
         shield.attempt("host_copies", self.ended)
 
 
-def _computes() -> bool:
+def _a_device_computes() -> bool:
     """Return whether one of the first MOST_CHECKED live arrays is still being computed, without waiting for
     it."""
     live = (a for client in jax_internals.clients() for a in client.live_arrays())

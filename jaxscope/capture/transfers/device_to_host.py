@@ -34,7 +34,7 @@ class HostCopies:
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
-        self._stands: list[_Stand] = []
+        self._stands: list[_Replacement] = []
         self._read: dict[int, weakref.ref[Any]] = {}  # arrays whose memory was read without a copy
         self._noted = threading.local()  # ``copies``: the number of copies noted in this thread
         self._by_shard: dict[
@@ -152,7 +152,7 @@ class HostCopies:
         if self._by_shard.get(place) is False:
             return None, None
         shard = whole = None  # JAX 0.10 copies an array on several devices shard by shard
-        if jax_internals.on_stack(jax_internals.ValueFrame, frame):
+        if jax_internals.is_frame_of(jax_internals.ValueFrame, frame):
             local = jax_internals.ValueFrame(frame)
             shard = local.i
             if shard is jax_internals.Missing.UNKNOWN:
@@ -178,7 +178,7 @@ class HostCopies:
         return True
 
 
-class _Stand:
+class _Replacement:
     """Stands in the place of one method of JAX's array class, to count the copies that the method makes.
 
     Attributes:
@@ -193,7 +193,7 @@ class _Stand:
         self.copies: HostCopies | None = copies
 
 
-class _Copy(_Stand):
+class _Copy(_Replacement):
     """Replaces a method of JAX's array class that copies. Looking up the method counts as the beginning of a
     copy, because JAX only looks it up to call it."""
 
@@ -205,7 +205,7 @@ class _Copy(_Stand):
         return self.method.__get__(array, owner)
 
 
-class _Item(_Stand):
+class _Item(_Replacement):
     """Replaces ``item`` of JAX's array class. ``array.item`` is still a bound method; its function is a
     ``_Bound``. The copy begins only when ``item`` is called, because the program may look up ``array.item``
     without calling it."""
@@ -222,7 +222,7 @@ class _Bound:
 
     __slots__ = ("_array", "_stand")
 
-    def __init__(self, stand: _Stand, array: Any) -> None:
+    def __init__(self, stand: _Replacement, array: Any) -> None:
         self._stand = stand
         self._array = array
 

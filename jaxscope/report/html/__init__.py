@@ -212,7 +212,7 @@ def _answer(
         heading = "Change this first" if len(all_findings) > 1 else "Change this"
         yield el("div", el("h2", heading), findings.first(run, all_findings[0], places), class_="answer")
         yield lines(sections.without_advice(run, places))
-    elif (needed := findings.needed_once(run, places)) is not None:
+    elif (needed := findings.without_finding(run, places)) is not None:
         yield el("div", el("h2", sections.no_problems(run).text.plain), needed, class_="answer nothing")
     yield lines(sections.each_step(run, places))
 

@@ -111,11 +111,11 @@ def first(run: Run, f: Finding, places: Places) -> Html:
     )
 
 
-def needed_once(run: Run, places: Places) -> Html | None:
+def without_finding(run: Run, places: Places) -> Html | None:
     """Return HTML about lines of code (at most OPEN) whose compilations took at least a tenth of the compile
     time although no finding is about them, with their source. Return None if there are no such lines.
     ``places`` shortens file names."""
-    found = sections.needed_once(run)
+    found = sections.without_finding(run)
     if not found:
         return None
     entries = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jaxscope.model.causes import compared
 from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.present.functions import known_cause, level, nearest_name, phases
+from jaxscope.present.functions import known_cause, nearest_name, phases, unusual
 from jaxscope.present.keys import changed, key_rows
 from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report import function as in_full
@@ -147,6 +147,6 @@ def _table(
 
 def _time(c: Compilation) -> str:
     parts = phases(c)
-    how = level(c)
+    how = unusual(c)
     words = seconds(c.seconds) + (f" ({', '.join(parts)})" if len(parts) > 1 else "")
     return f"{words}, {how}" if how else words

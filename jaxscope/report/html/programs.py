@@ -13,7 +13,7 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.present.programs import (
     MEMORY_PARTS,
-    between,
+    bytes_within,
     in_short,
     memory_of,
     memory_parts,
@@ -145,7 +145,7 @@ def _meshes(hlo: Compiled) -> Iterator[Html]:
     figures = []
     for over, sent in sent_by_axes(hlo):
         kinds = {c.kind for c in hlo.collectives if c.over == over}
-        words = f"{over_axes(over)}: {between(sent)} sent by each device in one call"
+        words = f"{over_axes(over)}: {bytes_within(sent)} sent by each device in one call"
         used = axes.names(over)
         if not used & {name for name, _ in large}:
             continue

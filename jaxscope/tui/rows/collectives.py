@@ -15,7 +15,7 @@ from jaxscope.model.records import Program
 from jaxscope.model.run import Run
 from jaxscope.present.programs import (
     axes,
-    between,
+    bytes_within,
     executions,
     line_of,
     over_axes,
@@ -230,7 +230,7 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
         made.append(
             [
                 (over_axes(over)[:margin].ljust(margin) + " ", "bold" if here else ""),
-                between(n).rjust(10) + " ",
+                bytes_within(n).rjust(10) + " ",
                 (bar, "collective" if here else "lower"),
             ]
         )

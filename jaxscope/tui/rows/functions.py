@@ -11,7 +11,7 @@ from jaxscope.model.causes import compared
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanation, explanations
-from jaxscope.present.functions import known_cause, level, nearest_name, phases
+from jaxscope.present.functions import known_cause, nearest_name, phases, unusual
 from jaxscope.present.keys import changed, key_rows
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, seconds
@@ -96,7 +96,7 @@ def attempt_columns(run: Run, all_attempts: Sequence[Attempt]) -> list[Column[At
 
     def cause(a: Attempt, _: int) -> Cell:
         words = known_cause(run, a.compilation)
-        how = level(a.compilation)
+        how = unusual(a.compilation)
         style = "dim" if words in ("first", "…") else "retrace"
         return [(words, style), (f"  {how}" if how else "", "error" if a.compilation.failed else "dim")]
 

@@ -21,7 +21,7 @@ from jaxscope.model import target_programs
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
 from jaxscope.present import targets
-from jaxscope.present.programs import between, in_short
+from jaxscope.present.programs import bytes_within, in_short
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, size
 from jaxscope.report.text import which
@@ -139,13 +139,13 @@ def _host(recording: Recording) -> str:
     return f"host {recording.run.platform or ''}".strip()
 
 
-def named(all_machines: Sequence[Machine], name: str | None) -> Machine:
+def find(all_machines: Sequence[Machine], name: str | None) -> Machine:
     """Return the machine in ``all_machines`` with the name ``name``; if there is none, the first one, which
     is the host."""
     return next((m for m in all_machines if m.name == name), all_machines[0])
 
 
-def called(machine: Machine) -> str:
+def display_name(machine: Machine) -> str:
     """Return the displayed name of a machine, cut to NAME characters: the name of the target, or the host
     with its platform, ``host cpu``, and the settings of ``--vary``."""
     name = machine.name
@@ -214,7 +214,7 @@ def strip(
             mark, style = (
                 _of_all(machine) if c is None else MARKS.get(seen_as(c, machine, main).state, ("?", "dim"))
             )
-        name = called(machine)
+        name = display_name(machine)
         if machine.name == chosen.name:
             each.append(
                 [(f" [{name}", "title"), (f" {mark}" if mark else "", style or "title"), ("]", "title")]
@@ -254,7 +254,7 @@ def summary(on_machine: Seen) -> list[Part]:
     compiled · 412 instructions · ...``."""
     c = on_machine.compilation
     name = function_name(on_machine.asked.function) if c is None else compilation_name(on_machine.run, c)
-    parts: list[Part] = [(name, "name"), (f" for {called(on_machine.machine)}", "collective")]
+    parts: list[Part] = [(name, "name"), (f" for {display_name(on_machine.machine)}", "collective")]
     if on_machine.program is None:
         return [*parts, ("  no program", "dim")]
     status, style = _state(on_machine.program)
@@ -302,7 +302,7 @@ def absent(on_machine: Seen, stage: str) -> str:
       on_machine: the compilation on this machine.
       stage: the missing text: ``stablehlo`` or ``hlo``.
     """
-    name, p = called(on_machine.machine), on_machine.program
+    name, p = display_name(on_machine.machine), on_machine.program
     if p is None:
         return _never(on_machine)
     if p.state == SKIPPED:
@@ -346,7 +346,7 @@ def absent(on_machine: Seen, stage: str) -> str:
 
 def _never(on_machine: Seen) -> str:
     """Return a text that says why there is no program for the machine of ``on_machine``."""
-    name, f = called(on_machine.machine), on_machine.asked.function
+    name, f = display_name(on_machine.machine), on_machine.asked.function
     where = f"jaxscope view{which(on_machine.directory)}"
     if on_machine.compilation is None:
         devices = len(on_machine.run.devices)
@@ -379,7 +379,7 @@ def _filling(on_machine: Seen) -> Iterator[str]:
 def no_collectives(machine: Machine) -> str:
     """Return a text that says why no collectives are listed for a machine: its programs do not communicate,
     are still being compiled or read, were not compiled, or do not exist."""
-    name, found = called(machine), programs(machine)
+    name, found = display_name(machine), programs(machine)
     states = [p.state for p in found.values()]
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
     going = states.count(COMPILING) + states.count(WAITING) + unread
@@ -427,7 +427,7 @@ def _sends(s: Seen, _: int) -> str:
     found = _hlo(s)
     if found is None:
         return ""
-    return between(branches.bounds_of((c.branches, c.sent_bytes) for c in found.collectives))
+    return bytes_within(branches.bounds_of((c.branches, c.sent_bytes) for c in found.collectives))
 
 
 def _memory(s: Seen, _: int) -> str:
@@ -458,10 +458,10 @@ def _bound(s: Seen, _: int) -> str:
 
 
 def columns(all_machines: Sequence[Machine]) -> list[Column[Seen]]:
-    named = max(14, *(len(called(m)) for m in all_machines))
+    named = max(14, *(len(display_name(m)) for m in all_machines))
     return [
         Column("", _mark, 1),
-        Column("target", lambda s, _: [(called(s.machine), "bold")], named),
+        Column("target", lambda s, _: [(display_name(s.machine), "bold")], named),
         Column("", lambda s, _: _words(s), 12, wide=90),
         Column("fusions", lambda s, _: _figure(s, lambda h: h.fusions.total), 7, right=True, wide=90),
         Column("coll.", lambda s, _: _figure(s, lambda h: len(h.collectives)), 5, right=True),

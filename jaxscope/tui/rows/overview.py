@@ -19,7 +19,7 @@ from jaxscope.present.functions import known_cause
 from jaxscope.present.runs import compilation_name, compiling, unfinished, verb
 from jaxscope.present.steps import in_short, worth_showing
 from jaxscope.present.text import Places, count, function_name, seconds
-from jaxscope.present.transfers import long, name, waiting
+from jaxscope.present.transfers import is_long_wait, name, waiting
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.line_times import COMPILING
 from jaxscope.schema.steps import Either
@@ -50,7 +50,7 @@ def waited(run: Run, places: Places) -> list[Part]:
     Empty if the waits are a small part of the run. ``places`` shortens file names."""
     found = waits(run)
     total = sum(t.blocked_seconds or 0.0 for t in found)
-    if not long(run, total):
+    if not is_long_wait(run, total):
         return []
     most = found[0]
     share = f", {seconds(most.blocked_seconds)} of it in " if len(found) > 1 else ", in "

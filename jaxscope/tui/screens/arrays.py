@@ -21,9 +21,9 @@ class Names(TableView[rows.Row]):
     """The table of the names of live arrays, as a tree whose rows can be opened and closed. With a filter,
     the table lists the groups of equal arrays without a tree, also those below closed names."""
 
-    def look_for(self, needle: str) -> None:
+    def search(self, needle: str) -> None:
         other = bool(needle) != bool(self.needle)
-        super().look_for(needle)
+        super().search(needle)
         if other:
             self.post_message(self.Unfolded(self))
 

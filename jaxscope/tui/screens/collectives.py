@@ -39,7 +39,7 @@ class Collectives(ByMachine):
             yield Paragraphs(id="detail")
             yield Paragraphs(id="mesh")
 
-    def spoken_of(self) -> Compilation | None:
+    def compilation_to_compare(self) -> Compilation | None:
         """Return the compilation to compare across all machines: the one of the row under the cursor, or else
         the latest of the selected function, or else the one that the program screen shows first."""
         run, row = self.feed.run, self.table.current
@@ -67,7 +67,7 @@ class Collectives(ByMachine):
         total = (
             f"{sum(len(r.alike) for r in found):,} in {count(len({r.program.id for r in found}), 'program')}"
         )
-        whose = "" if machine.name is None else f", for {machines.called(machine)}"
+        whose = "" if machine.name is None else f", for {machines.display_name(machine)}"
         self.table.entitle(f"Collectives{whose}", total if found else "")
         self._detail()
 

@@ -77,7 +77,7 @@ class Findings(View):
         f, run = self.table.current, self.feed.run
         if f is None:
             return
-        seen = self.feed.whose(f)
+        seen = self.feed.feed_of(f)
         if seen is not self.feed:  # the other screens show the main run only, and know no ids of a sub-run
             name = shlex.quote(store.address(seen.directory))
             command = [sys.executable, "-m", "jaxscope", "view", str(seen.directory.path)]

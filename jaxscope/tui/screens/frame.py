@@ -259,7 +259,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         if view is None:
             return False
         if not keep:
-            view.look_for("")
+            view.search("")
             view.remove_class("searched")
             bar.display = False
         view.focus()
@@ -269,7 +269,7 @@ class View(Screen[None], metaclass=AbstractMeta):
     def on_input_changed(self, event: Input.Changed) -> None:
         view = self._searched()
         if view is not None:
-            view.look_for(event.value)
+            view.search(event.value)
             self.foot()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -100,7 +100,7 @@ class Functions(View):
                     and self.functions.needle
                     and app.function not in {f.id for f in self.functions.items}
                 ):
-                    self.functions.look_for("")
+                    self.functions.search("")
                 self.functions.select(app.function)
         self.filled_for = app.function
         self._fill_attempts()

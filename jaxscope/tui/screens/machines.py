@@ -27,7 +27,7 @@ class ByMachine(View):
     BINDINGS: ClassVar[list[Binding]] = actions.bindings("machines")
 
     @abstractmethod
-    def spoken_of(self) -> Compilation | None:
+    def compilation_to_compare(self) -> Compilation | None:
         """Return the compilation of the main run for which ``action_machines`` compares the programs of all
         machines. None if nothing was compiled."""
 
@@ -38,11 +38,11 @@ class ByMachine(View):
     def machine(self) -> rows.Machine:
         """Return the selected machine; the host if none is selected, or if the selected one does not
         exist."""
-        return rows.named(self.machines(), self.scope.machine)
+        return rows.find(self.machines(), self.scope.machine)
 
     def elsewhere(self) -> str | None:
         machine = self.machine()
-        return rows.called(machine) if machine.name is not None else None
+        return rows.display_name(machine) if machine.name is not None else None
 
     def say_machines(self, c: Compilation | None) -> None:
         """Show the line of machines with the selected one marked; nothing if there is only the host. ``c`` is
@@ -63,7 +63,7 @@ class ByMachine(View):
 
     def action_machines(self) -> None:
         """Let the user choose a machine from a list that compares the programs of one compilation."""
-        found, c = self.machines(), self.spoken_of()
+        found, c = self.machines(), self.compilation_to_compare()
         if len(found) < 2 or c is None:
             self.notify(ALONE if len(found) < 2 else "Nothing was compiled yet.", markup=False)
             return

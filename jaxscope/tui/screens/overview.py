@@ -139,7 +139,7 @@ class Overview(View):
         if self.narrow:
             self.words("advised").say(*(found if self.short else []))
             return
-        source = (feed.whose(f).run, f.source) if f is not None else (feed.run, None)
+        source = (feed.feed_of(f).run, f.source) if f is not None else (feed.run, None)
         more = run_facts.sections(feed.run, feed.places())
 
         def make(size: Size) -> Lines:

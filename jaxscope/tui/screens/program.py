@@ -88,7 +88,7 @@ class ProgramView(ByMachine):
                 return numbered[-1][1]
         return rows.default(run)
 
-    def spoken_of(self) -> Compilation | None:
+    def compilation_to_compare(self) -> Compilation | None:
         return self._chosen()
 
     def _seen(self) -> machines.Seen | None:
@@ -128,15 +128,13 @@ class ProgramView(ByMachine):
     def _open(self, on_machine: machines.Seen) -> None:
         """Show the source file of ``on_machine``, and start a thread that loads the texts of its program."""
         self.links, self.by, self.linked = links.NONE, {"stablehlo": {}, "hlo": {}}, False
-        program = on_machine.program
-        host = on_machine.machine.target is None and on_machine.compilation is not None
+        program, machine = on_machine.program, on_machine.machine
+        host = machine.target is None and on_machine.compilation is not None
+        target = "" if machine.name is None else f", for {machines.display_name(machine)}"
         blobs = dict(program.texts) if program is not None else {}
         for stage, view in self.stages.items():
             view.show(NOTHING)
-            view.entitle(
-                TITLES[stage]
-                + ("" if on_machine.machine.name is None else f", for {machines.called(on_machine.machine)}")
-            )
+            view.entitle(TITLES[stage] + target)
             if stage in blobs:
                 view.empty = READING
             elif host:
@@ -174,7 +172,7 @@ class ProgramView(ByMachine):
         arguments = (directory, blobs.get("hlo"), blobs.get("stablehlo"))
         try:
             if large:  # making the links in this process would block the screen
-                found = links.joined(self.feed.others.each(links.in_pieces, *arguments))
+                found = links.joined(self.feed.processes.each(links.in_pieces, *arguments))
             else:
                 found = links.of_run(*arguments)
         except Exception:  # for example, the view was closed and ended the other process
@@ -318,7 +316,7 @@ class ProgramView(ByMachine):
                 self.stages["hlo"].focus()
                 self.stages["hlo"].go_to(line, center=True)
 
-        whose = "" if seen.machine.name is None else f" for {machines.called(seen.machine)}"
+        whose = "" if seen.machine.name is None else f" for {machines.display_name(seen.machine)}"
         title = f"{len(found):,} fusions of {compilation_name(self.feed.run, seen.asked)}{whose}"
         self.app.push_screen(
             Picker(title, rows.fusion_columns(self.feed.places()), rows.fusion_id, found), show
@@ -347,7 +345,7 @@ class ProgramView(ByMachine):
         for c in (before, after):
             if c.program in run.programs:
                 self.feed.read(run.programs[c.program or ""])
-        with self.feed.still():
+        with self.feed.locked_run():
             text = rows.difference(
                 run, self.feed.directory, before, after, max(40, min(130, self.app.size.width * 9 // 10) - 8)
             )

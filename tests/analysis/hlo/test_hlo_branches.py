@@ -9,7 +9,7 @@ from hlo_cases import case
 from jaxscope.analysis import bounds, machines
 from jaxscope.analysis.hlo.branches import Bounds, Branch, bounds_of, largest, smallest
 from jaxscope.analysis.hlo.program import analyze
-from jaxscope.present.programs import between, times
+from jaxscope.present.programs import bytes_within, times
 
 A0, A1, B0 = Branch("a", 0, 2), Branch("a", 1, 2), Branch("b", 0, 3)
 
@@ -22,8 +22,8 @@ def test_the_smallest_and_the_largest_branch_of_each_conditional_count():
 
 def test_an_unknown_figure_leaves_a_lower_bound():
     assert bounds_of([((), 5), ((A0,), None)]) == Bounds(5, None)
-    assert between(Bounds(5, None)) == "at least 5 B" and between(Bounds(0, None)) == "?"
-    assert between(Bounds(5, 9)) == "5 B to 9 B" and between(Bounds(0, 9)) == "at most 9 B"
+    assert bytes_within(Bounds(5, None)) == "at least 5 B" and bytes_within(Bounds(0, None)) == "?"
+    assert bytes_within(Bounds(5, 9)) == "5 B to 9 B" and bytes_within(Bounds(0, 9)) == "at most 9 B"
 
 
 def test_a_conditional_in_a_loop_is_counted_by_its_branches():

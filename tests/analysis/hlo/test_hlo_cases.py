@@ -65,7 +65,7 @@ def test_a_module_holds_what_its_binary_form_says(name):
         "collectives_by_kind": added_up(between_devices, runs, lambda c: c.kind),
         "collectives_by_kind_axes": added_up(between_devices, runs, lambda c: f"{c.kind}@{','.join(c.axes)}"),
         "raw_collective_instructions": sum(
-            kind not in ("send", "recv") for _, _, kind in collectives.raw(graph)
+            kind not in ("send", "recv") for _, _, kind in collectives.collective_instructions(graph)
         ),
         "logical_collectives": len(between_devices),
         "n_aliased_outputs": len(program.memory.aliases),

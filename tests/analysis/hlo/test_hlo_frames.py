@@ -44,14 +44,14 @@ def test_a_table_that_counts_from_zero_is_taken_as_it_is():
 
 def test_the_innermost_of_the_users_lines_is_blamed():
     stacks = "1 {file_location_id=2 parent_frame_id=1}\n2 {file_location_id=3 parent_frame_id=2}\n"
-    assert lines([frames(stacks).blamed(2)]) == [("loss", 20)]
+    assert lines([frames(stacks).attributed_frame(2)]) == [("loss", 20)]
     library = "/usr/lib/python3.11/site-packages/flax/nn.py"
-    assert lines([frames(stacks, user_files=[library]).blamed(2)]) == [("Dense.__call__", 30)]
+    assert lines([frames(stacks, user_files=[library]).attributed_frame(2)]) == [("Dense.__call__", 30)]
 
 
 def test_where_all_is_a_librarys_its_innermost_line_is_blamed():
     found = frames("1 {file_location_id=3 parent_frame_id=1}\n")
-    assert lines([found.blamed(1)]) == [("Dense.__call__", 30)]
+    assert lines([found.attributed_frame(1)]) == [("Dense.__call__", 30)]
 
 
 def test_circles_gaps_and_unknown_ids_end_the_stack():
@@ -61,8 +61,8 @@ def test_circles_gaps_and_unknown_ids_end_the_stack():
     )
     assert len(found.stack(2)) == 2
     assert found.stack(7) == []
-    assert found.blamed(8) is None
-    assert found.blamed(12345) is None
+    assert found.attributed_frame(8) is None
+    assert found.attributed_frame(12345) is None
 
 
 def test_file_names_keep_their_quotes():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jaxscope.capture.calls.functions import Serials
-from jaxscope.capture.calls.statics import MAX_BOUND, MAX_REPR, parts, shown, static
+from jaxscope.capture.calls.statics import MAX_BOUND, MAX_REPR, entries, shown, static
 from jaxscope.schema.keys import Frame
 
 
@@ -178,7 +178,7 @@ def test_two_classes_of_one_name_are_numbered():
 
 def test_each_value_that_a_partial_binds_has_a_path_also_in_a_dict():
     bound = functools.partial(max, 3, params={"seed": 1, "sizes": (8, 8)}, key=len, rest={})
-    found = {s.path: s.repr for s in parts("partial", bound, Serials())}
+    found = {s.path: s.repr for s in entries("partial", bound, Serials())}
     assert list(found) == [
         "partial",
         "partial.args[0]",
@@ -201,4 +201,4 @@ def test_a_function_has_the_line_that_defines_it():
 
 def test_a_large_dict_that_a_partial_binds_is_one_value():
     bound = functools.partial(max, params=dict.fromkeys(range(MAX_BOUND + 1)))
-    assert [s.path for s in parts("partial", bound, Serials())] == ["partial", "partial.keywords['params']"]
+    assert [s.path for s in entries("partial", bound, Serials())] == ["partial", "partial.keywords['params']"]

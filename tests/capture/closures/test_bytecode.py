@@ -125,7 +125,7 @@ def test_the_walk_follows_the_users_functions_and_ends_at_libraries():
         "def f(x): return helper(x)\n",
         space,
     )
-    found = {p.name: (p.where, p.reader, p.value) for p in dependencies.walk(space["f"], {})}
+    found = {p.name: (p.where, p.reader, p.value) for p in dependencies.values_read(space["f"], {})}
     assert {n for n in found if n not in ("helper", "deep")} == {
         "rate", "table['a']", "rows", "rows[0]", "rows[1]", "rows[1][0]", "rows[1][1]", "rows[1][1]['k']",
     }  # fmt: skip
@@ -137,4 +137,4 @@ def test_a_web_of_references_and_a_large_container_are_cut():
     ring += [ring] * 3 + [{"k": ring} for _ in range(100_000)]
     space = {"__name__": "train", "ring": ring}
     exec("def f(x): return g(ring)\ndef g(v): return v", space)
-    assert len(dependencies.walk(space["f"], {})) <= dependencies.MAX_FOUND
+    assert len(dependencies.values_read(space["f"], {})) <= dependencies.MAX_FOUND
