@@ -86,7 +86,7 @@ class Recording:
         if active.options.passing:
             sys.stderr.write(
                 "jaxscope: an active no_recompiles block records already, and deletes its recording"
-                " at its end; begin jaxscope.record() before, outside of the block\n"
+                " at its end; begin jaxscope.record() before the block, outside of it\n"
             )
         elif self._path is not None:
             sys.stderr.write(f"jaxscope: already recording to {active.run.path}; this block is part of it\n")

@@ -150,7 +150,7 @@ def test_a_program_that_makes_marks_is_not_judged_by_calls(said):
 
 def test_where_the_recording_ended_inside_the_block_nothing_is_claimed(said):
     assert said["recording_ended"]["raised"] == "JaxscopeError"
-    assert "the recording ended before it did" in said["recording_ended"]["text"]
+    assert "the recording ended before this block or test" in said["recording_ended"]["text"]
 
 
 def test_nothing_is_raised_inside_a_callback_or_a_trace_of_jax(said):

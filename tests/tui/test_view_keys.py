@@ -214,7 +214,7 @@ def test_a_filter_without_a_match_says_so_and_nothing_else(typical):
     async def steps(pilot, app):
         await press(pilot, "2", "slash", *"zzz")
         said = screen(app)
-        assert "Nothing here has 'zzz' in it" in said
+        assert "No row contains 'zzz'." in said
         assert "compiled yet" not in said and "Choose a function" not in said
 
     drive(typical, steps)
@@ -1076,7 +1076,7 @@ def test_the_groups_of_ranks_of_a_job_are_listed_and_enter_opens_one_of_each(typ
     assert (
         "▸ ranks 0, 1, 3 " in listed and "JX850 rank 2 and the others compiled different programs" in listed
     )
-    assert re.search(r"rank 2 .*3 .*·+█", listed) and "enter report of the first rank" in listed
+    assert re.search(r"rank 2 .*3 .*·+█", listed) and "enter report of the lowest rank" in listed
     assert "Rank 2 " in opened and "evaluate" in opened
     assert isinstance(last, frame.View), (
         "enter in the other pane opens nothing, and escape has closed the list"

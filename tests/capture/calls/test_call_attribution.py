@@ -78,7 +78,7 @@ def test_a_listener_of_the_programs_in_the_test_slot_is_called_and_costs_one_tra
     )
     assert int(run.out) >= 2
     (said,) = [e for e in run.of(ev.Degraded) if e.seam == "miss_event"]
-    assert "replaced the listener" in said.reason
+    assert "replaced jaxscope's listener" in said.reason
     assert len(run.for_calls(ev.Traced, run.misses("<lambda>"))) == 2
 
 
