@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from jaxscope.analysis.stablehlo import types, work
 from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
@@ -21,30 +22,30 @@ FEWEST = 8  # elements of the vmap
 
 
 def find(flow: Flow, index: int) -> list[tuple[str, int, int]]:
-    """Return [(COPIES, operations, operations with one array)] if the operation at ``index`` sums, over their
-    first dimension, arrays that only a batched scatter-add fills, maybe in a loop; else an empty list.
+    """Return [(COPIES, operations, operations with one array)] if the operation at ``index`` sums arrays that
+    only a batched scatter-add fills, maybe in a loop, over dimensions of the ``vmap``; else an empty list.
     ``operations`` is how many ordinary operations take about as long as the copies."""
     op = flow.module.ops[index]
-    if op.name != _SUM or work.sizes(_SUMMED, op.detail) != [0] or not op.inputs:
-        return []
-    shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
-    filled = flow.operand(ReachedValue(index), 0)
-    if len(shape) < 2 or shape[0] < FEWEST or filled is None:
+    summed = work.sizes(_SUMMED, op.detail) if op.name == _SUM and op.inputs else []
+    shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()] if summed else []
+    copies = math.prod(shape[d] for d in summed if d < len(shape))
+    filled = flow.operand(ReachedValue(index), 0) if summed else None
+    if len(shape) <= len(summed) or copies < FEWEST or filled is None:
         return []
     maker = flow.module.ops[filled.at]
     if maker.name == _WHILE:
         start = op.picks[0] if op.picks else 0
         added = any(
-            inside.outputs == (op.inputs[0],) and _within(flow, k, filled.at) and _adds(flow, k)
+            inside.outputs == (op.inputs[0],) and _within(flow, k, filled.at) and _adds(flow, k, summed)
             for k, inside in enumerate(flow.module.ops)
             if inside.name == _SCATTER
         )
     else:
-        start, added = 0, maker.name == _SCATTER and _adds(flow, filled.at)
+        start, added = 0, maker.name == _SCATTER and _adds(flow, filled.at, summed)
     if not added or not flow.is_constant(flow.operand(filled, start)):
         return []
     elements = math.prod(shape)
-    return [(COPIES, ELEMENT * elements, ELEMENT * elements // shape[0])]
+    return [(COPIES, ELEMENT * elements, ELEMENT * elements // copies)]
 
 
 def _within(flow: Flow, index: int, loop: int) -> bool:
@@ -55,10 +56,10 @@ def _within(flow: Flow, index: int, loop: int) -> bool:
     return parent == loop
 
 
-def _adds(flow: Flow, index: int) -> bool:
+def _adds(flow: Flow, index: int, summed: Sequence[int]) -> bool:
     """Return whether the scatter at ``index`` adds to its operand, for each element of a ``vmap`` to its own
-    copy: the first dimension is a batch dimension."""
+    copy: the dimensions ``summed`` are batch dimensions."""
     ops = flow.module.ops
     inner = ops[index + 1] if index + 1 < len(ops) else None
     adds = inner is not None and inner.parent == index and inner.name == "stablehlo.add"
-    return adds and work.sizes(_BATCH, ops[index].detail)[:1] == [0]
+    return adds and {*summed} <= {*work.sizes(_BATCH, ops[index].detail)}
