@@ -37,7 +37,9 @@ def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
     ``further`` runs of the same program on other numbers of devices, in the order of reports. Equal findings
     become one that names all their targets."""
     found = registry.findings(run)
-    return registry.in_order(joined(found, map(registry.findings, further))) if further else found
+    if not further:
+        return found
+    return registry.in_order(joined(found, map(registry.findings, further)), registry.least_seconds(run))
 
 
 def joined(own_findings: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
@@ -82,11 +84,11 @@ def of_settings(
     findings_by_label: Mapping[str, Sequence[Finding]], settings: Mapping[str, Mapping[str, str]]
 ) -> list[Finding]:
     """Merge equal findings of several settings of ``run --vary``, and return them in the order of reports.
-    ``findings_by_label`` has the findings by the label of their setting (``MESH=4x4``); ``settings`` is label
-    -> name of a varied variable -> its value."""
+    ``findings_by_label`` has the findings, in this order, by the label of their setting (``MESH=4x4``);
+    ``settings`` is label -> name of a varied variable -> its value."""
     labels = list(findings_by_label)
     if len(labels) < 2:
-        return registry.in_order(f for each in findings_by_label.values() for f in each)
+        return [f for each in findings_by_label.values() for f in each]
     return registry.in_order(
         _under([(labels[n], f) for n, f in members], settings)
         for members in grouped(findings_by_label.values())

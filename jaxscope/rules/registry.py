@@ -236,7 +236,12 @@ def findings(run: Run) -> list[Finding]:
 def of_one_run(run: Run, all_findings: Iterable[Finding]) -> list[Finding]:
     """Return ``all_findings``, the findings of all rules in ``run``, in the order of reports (``in_order``).
     Findings with one root cause are merged."""
-    return in_order(root_cause.with_what_follows(run, all_findings), LITTLE * (run.seconds or 0.0))
+    return in_order(root_cause.with_what_follows(run, all_findings), least_seconds(run))
+
+
+def least_seconds(run: Run) -> float:
+    """Return the fewest seconds of a note that count for its place in the order of reports."""
+    return LITTLE * (run.seconds or 0.0)
 
 
 def in_order(unordered: Iterable[Finding], least: float = 0.0) -> list[Finding]:
