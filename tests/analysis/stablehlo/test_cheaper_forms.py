@@ -26,6 +26,15 @@ FOUND = {
         "lambda q, k, v: jnp.einsum('hqk,khd->qhd', jnp.einsum('qhd,khd->hqk', q, k), v)", "x, x, x",
         {"order": (2 * 2 * 2 * 256**2 * 16, 2 * 2 * 2 * 256 * 16**2)},
     ),
+    "a grid for each": (
+        "lambda i: jax.vmap(lambda i: jnp.zeros(9000).at[i].add(1.0))(i).sum(0)", "jnp.arange(64)",
+        {"vmapped-sum": (10 * 64 * 9000, 10 * 9000)},
+    ),
+    "a grid for each, in a loop and twice": (
+        "lambda i: jax.vmap(jax.vmap(lambda i: jax.lax.fori_loop(0, i, lambda k, grid: grid.at[i + k].add(1.0), "
+        "jnp.zeros(9000))))(i[None]).sum(1)",
+        "jnp.arange(64)", {"vmapped-sum": (10 * 64 * 9000, 10 * 9000)},
+    ),
     "rows scaled": ("lambda a, v: jnp.diag(v) @ a", "a, v", {"diagonal": (2 * N**3, N**2)}),
     "columns scaled": ("lambda a, v: a @ jnp.diag(v)", "a, v", {"diagonal": (2 * N**3, N**2)}),
     "identity scaled": ("lambda a, v: (jnp.eye(len(v)) * v) @ a", "a, v", {"diagonal": (2 * N**3, N**2)}),
@@ -126,6 +135,7 @@ FOUND = {
     ),
 }  # fmt: skip
 NOT_FOUND = {
+    "grids that are kept": ("lambda i: jax.vmap(lambda i: jnp.zeros(9000).at[i].add(1.0))(i)", "jnp.arange(64)"),
     "vector first": ("lambda a, b, v: a @ (b @ v)", "a, b, v"),
     "square": ("lambda a, b: a @ b @ a.T", "a, b"),
     "forces": (  # the differences themselves are used
