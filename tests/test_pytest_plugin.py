@@ -362,7 +362,7 @@ MISTAKES = [
     ("max_compilations()", "missing a required argument: 'n'"),
     ("max_compilations(-1)", "n=-1 is not a whole number, 0 or more"),
     ("max_compile_seconds('long')", "a number of seconds"),
-    ("max_collectives()", "it limits neither count nor bytes"),
+    ("max_collectives()", "give count=, bytes= or both"),
     ("max_collectives(kind='all-gater', count=1)", "did you mean all-gather?"),
     ("max_collectives(bytes='2 apples')", "is not a size"),
 ]

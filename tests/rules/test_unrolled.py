@@ -46,7 +46,7 @@ def test_one_loop_is_one_finding_and_a_scan_is_none(record):
     blocks = [text for text in map(words.evidence, f.evidence) if text.startswith("a block of ")]
     assert {text.rpartition(" in ")[2] for text in blocks} == {"step", "evaluate"}
     assert words.fix_text(f).startswith(
-        "if the iterations have different inputs or parameters, stack these and write the loop as jax.lax.scan"
+        "write the loop as jax.lax.scan over ws"
     )
     assert (f.source.line, f.source.function) == (5, "loss")
     assert unrolled(record, SCANNED) == []

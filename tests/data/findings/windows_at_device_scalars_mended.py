@@ -1,5 +1,5 @@
 # Mended: one jitted function cuts all windows
-# applies: fix-dynamic-slice, fix-inner-loop, fix-loop-by-vmap, fix-operations-into-one
+# applies: fix-dynamic-slice, fix-inner-loop, fix-loop-by-vmap, fix-jit-iteration
 import jax
 import jax.numpy as jnp
 
