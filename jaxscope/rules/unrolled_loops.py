@@ -413,6 +413,9 @@ def _repeated(b: _Block) -> list[Evidence]:
 
 
 def _share(run: Run, p: Program, f: Function, share: float) -> list[Evidence]:
-    seconds = Seconds(_seconds(run, p, f))
+    spent = _seconds(run, p, f)
+    if not spent:
+        return []  # a recompile, whose seconds are those of another finding
+    seconds = Seconds(spent)
     text = message("repeated-share", function=f.display_name, share=Percent(share), seconds=seconds)
     return evidence(p, text, None)
