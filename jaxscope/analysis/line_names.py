@@ -180,12 +180,16 @@ def numpy_call(source: str | None, line: int) -> str | None:
 
 
 def function(source: str | None, name: str) -> Definition | None:
-    """Return the definition of the function with the qualified name ``name``. Only its last part is compared:
-    ``step`` for ``Model.step``. Return None if no function or several functions of the file have this last
-    part."""
+    """Return the definition of the function with the qualified name ``name``. Its last part is compared
+    (``step`` for ``Model.step``), and the class before it if several functions of the file have this last
+    part. Return None if no function or several functions match."""
     found = syntax(source)
     defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
-    named = [n for n in defined if n.name == name.rpartition(".")[2]]
+    *_, owner, last = ("", *name.split("."))
+    named = [n for n in defined if n.name == last]
+    if len(named) > 1 and found is not None:  # methods of several classes
+        bodies = [n.body for n in ast.walk(found.tree) if isinstance(n, ast.ClassDef) and n.name == owner]
+        named = [n for body in bodies for n in body if isinstance(n, FUNCTION) and n.name == last]
     return named[0] if len(named) == 1 else None
 
 

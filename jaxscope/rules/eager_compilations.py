@@ -592,7 +592,9 @@ def _over_layers(run: Run, at: Frame) -> bool:
     """Return whether the innermost loop around the line ``at`` goes through the layers of a model, in a
     function that jit can probably trace as a whole."""
     text = sources.of(run)(at.file)
-    whole = line_names.computes_only(text, at.function) and not line_names.takes_objects(text, at.function)
+    modules = line_names.module_library(text, at.function) in ("equinox", "flax.nnx")  # jit takes them
+    whole = line_names.computes_only(text, at.function)
+    whole = whole and (modules or not line_names.takes_objects(text, at.function))
     return whole and goes_through_layers(text, at.line)
 
 

@@ -79,7 +79,7 @@ def test_the_size_of_the_cache_around_a_function(decorator, size):
 
 def test_a_function_is_not_guessed_where_two_have_its_name():
     source = "class A:\n    def f(self): pass\nclass B:\n    def f(self): pass\n"
-    assert line_names.function(source, "A.f") is None
+    assert line_names.function(source, "f") is None
     assert line_names.function(None, "f") is None
 
 
@@ -102,3 +102,9 @@ def test_attributes_that_a_method_assigns():
 def test_a_method_that_defines_a_function_only_if_its_object_has_none(body, line, found):
     made = line_names.function(f"def make(self, n):\n    {body}\n", "make")
     assert line_names.defines_if_unset(made, line) is found
+
+
+def test_methods_of_several_classes_are_told_apart():
+    source = "class A:\n    def f(self): pass\nclass B:\n    def f(self): pass\ndef g(): pass\ndef h():\n    def g(): pass\n"
+    assert [line_names.function(source, name).lineno for name in ("A.f", "B.f")] == [2, 4]
+    assert [line_names.function(source, name) for name in ("f", "g", "C.f")] == [None] * 3
