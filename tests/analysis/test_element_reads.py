@@ -111,5 +111,10 @@ def train(data, given):
 
 def test_only_what_the_source_shows_to_be_an_array_counts_as_one():
     names = ("made", "numbers", "loaded", "given")
-    assert [element_reads.is_no_generator(GENERATED, 17, name) for name in names] == [False, True, False, False]
+    assert [element_reads.is_no_generator(GENERATED, 17, name) for name in names] == [
+        False,
+        True,
+        False,
+        False,
+    ]
     assert [element_reads.generator(GENERATED, 17, name) for name in names] == ["rows", None, None, None]

@@ -175,7 +175,10 @@ def main():
 
 def test_later_calls_of_a_model_outside_jit_are_found():
     assert later_method_calls(TRAINED, 3, frozenset({"apply", "apply_fn"})) == ("8",)
-    assert later_method_calls(TRAINED, 8, frozenset({"apply"})) == () and later_method_calls(None, 3, frozenset({"apply"})) == ()
+    assert (
+        later_method_calls(TRAINED, 8, frozenset({"apply"})) == ()
+        and later_method_calls(None, 3, frozenset({"apply"})) == ()
+    )
 
 
 def test_the_call_to_jit_is_in_the_statement_that_compiled():

@@ -103,7 +103,10 @@ def test_the_star_of_two_slices_is_no_pattern(tmp_path):
     a = Aimed(tmp_path / "run", "2*v5e:4x4")
     a.lowered(a.called(), "2*v5e:4x4")
     a.made("2*v5e:4x4")
-    assert target_limits.single_target("2*v5e:4x4") == "2*v5e:4x4" and target_limits.single_target("2*v5e:*") is None
+    assert (
+        target_limits.single_target("2*v5e:4x4") == "2*v5e:4x4"
+        and target_limits.single_target("2*v5e:*") is None
+    )
     assert len(held(a, tables={"2*V5E:4x4": Limits(peak_bytes=1)})) == 1
 
 

@@ -136,6 +136,8 @@ def test_targets_are_data_and_are_named_at_the_end(ran, first, all):
 
 
 def test_the_findings_of_one_setting_keep_their_order():
-    slow = Finding(code="JX133", severity="note", certainty="certain", title="a note of half a second", seconds=0.5)
+    slow = Finding(
+        code="JX133", severity="note", certainty="certain", title="a note of half a second", seconds=0.5
+    )
     unknown = Finding(code="JX211", severity="warning", certainty="likely", title="a warning without seconds")
     assert merging.of_settings({"": [unknown, slow]}, {"": {}}) == [unknown, slow]

@@ -53,7 +53,10 @@ def test_several_outputs_and_all_taken():
         + [("b", "tensor<4xf32>")],
         [("4xf32", "")] * 5,
     )
-    assert told(text, donated=["b"])["b"][1] == "each output f32[4] already reuses the memory of another argument: a0, a1, a2..."
+    assert (
+        told(text, donated=["b"])["b"][1]
+        == "each output f32[4] already reuses the memory of another argument: a0, a1, a2..."
+    )
 
 
 def test_another_memory_is_another_place():
