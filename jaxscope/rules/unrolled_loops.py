@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from jaxscope.analysis.loop_calls import array_iterated, carries, loop_from, takes_chunks
+from jaxscope.analysis.loop_calls import array_iterated, takes_chunks
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import appends, counts_only, in_a_loop, loop_around, only_loop
+from jaxscope.analysis.rewrap_site import appends, counts_only, in_a_loop, only_loop
 from jaxscope.analysis.sample_sites import Sites
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
@@ -261,7 +260,7 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
     if line is not None and takes_chunks(sources.of(run)(line.file), line.line):
         return Fix(message("fix-without-chunks"), "vmap")
     forward = [r for r in blocks if not r.backward]
-    if (forward and not any(r.carried for r in forward)) or _only_adds_up(run, line):
+    if forward and all(r.summed or not r.carried for r in forward):
         return Fix(message("fix-vmap-iterations"), "vmap")
     library = next((r.library for r in blocks if r.library), None)
     text = sources.of(run)(line.file) if line is not None else None
@@ -283,17 +282,6 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
     if largest.length >= LARGE_TURN and largest.times < MANY_TURNS:
         return extended(fix, "fix-scan-and-measure") or fix
     return fix
-
-
-def _only_adds_up(run: Run, line: Frame | None) -> bool:
-    """Return whether the iterations of the ``for`` loop around ``line`` depend on each other only by sums:
-    ``total += loss(params, task)``."""
-    text = sources.of(run)(line.file) if line is not None else None
-    around = loop_around(text, line.line) if line is not None else None
-    loop = loop_from(text, around[0]) if around is not None else None
-    if not isinstance(loop, ast.For) or carries(loop):
-        return False
-    return any(isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add) for n in loop.body)
 
 
 def _scan(library: str | None, times: int) -> Fix:
@@ -382,9 +370,9 @@ def _only_loop(run: Run, f: Function) -> Frame | None:
 
 
 def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
-    """Return the innermost line in a Python loop that leads to the block of operations ``r``; the outermost
-    such line if the arrays of the block grow from iteration to iteration. Return None if there is no loop
-    between the call of ``f`` and the block."""
+    """Return the innermost line in a Python loop that leads to the block of operations ``r``, without the
+    lines of loops inside that loop. Return the outermost such line if the arrays of the block grow from
+    iteration to iteration, and None if there is no loop between the call of ``f`` and the block."""
     calls = {c.site.place for c in f.compilations if c.site is not None}
     text = sources.of(run)
     inside = [r.source] if r.source is not None and r.source not in r.under else []
@@ -394,7 +382,7 @@ def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
             break
         if in_a_loop(text(at.file), at.line):
             found = at
-            if not r.grows:
+            if not r.grows and at not in r.inner:
                 break
     return found
 

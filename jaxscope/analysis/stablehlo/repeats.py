@@ -17,7 +17,7 @@ from typing import TypeAlias
 import msgspec
 
 from jaxscope.analysis import module_libraries
-from jaxscope.analysis.stablehlo import periods, types
+from jaxscope.analysis.stablehlo import carries, periods, types
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import JAX_FILES, LIBRARIES, Sources
 from jaxscope.schema.keys import Frame
@@ -46,13 +46,17 @@ class Repeated(msgspec.Struct, frozen=True):
       length: number of operations in one iteration.
       times: number of iterations.
       line: the line of the program's text at which the first iteration begins.
-      carried: whether each iteration after the first uses a result of the iteration before, like the carry of
-        a scan.
+      carried: whether the iterations have to run one after the other, because each one computes with what
+        the one before computed, like the carry of a scan.
+      summed: whether an iteration needs nothing of the one before except running sums (``total += f(x)``) of
+        which the program reads only the last value. True only if ``carried``.
       in_loop: whether the block is already inside a loop of the program (``unroll=``).
       source: the line of the user's code that repeats the block; None: unknown.
       first, end: the operations are in ``Module.ops[first:end]``.
       backward: whether differentiation created most of the block's operations.
       under: the lines of the user's code on the stacks of most of the block's operations, outermost first.
+      inner: those lines of ``under`` that create the same operations several times in one iteration, so that
+        their loop is inside the loop that repeats the block.
       library: the library whose modules the body of the loop calls: ``flax.nnx``; None if it calls none, or
         this is unknown.
       heavy: whether an iteration has an operation that vmap computes better for all at once: a matrix
@@ -73,6 +77,8 @@ class Repeated(msgspec.Struct, frozen=True):
     end: int
     backward: bool = False
     under: list[Frame] = []
+    inner: list[Frame] = []
+    summed: bool = False
     library: str | None = None
     heavy: bool = False
     grows: bool = False
@@ -111,18 +117,22 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
             continue
         first = module.ops[inside[0]]
         source = _source(sources, iterations[1], inside, repeated)
+        under = _under(sources, iterations[1])
+        carried, summed = carries.between(module, iterations)
         listed.append(
             Repeated(
                 length=sum(weights[i] for i in iterations[0]),
                 times=stretch.times,
                 line=first.line,
-                carried=_carried(module, iterations),
+                carried=carried,
+                summed=summed,
                 in_loop=sources.in_loop(inside[0]),
                 source=source,
                 first=inside[0],
                 end=inside[-1] + 1,
                 backward=2 * sum(sources.backward(i) is True for i in iterations[1]) > len(iterations[1]),
-                under=_under(sources, iterations[1]),
+                under=under,
+                inner=[line for line in under if _repeats_within(sources, kinds, iterations[1], line)],
                 library=_library(sources, iterations[1], source) if source is not None else None,
                 heavy=any(module.ops[i].name in HEAVY for i in iterations[0]),
                 grows=(members, stretch) in growing,
@@ -262,16 +272,6 @@ def _kinds(module: Module, sources: Sources, *, sizes: bool = True) -> tuple[lis
     return kinds, weights
 
 
-def _carried(module: Module, iterations: Sequence[Sequence[int]]) -> bool:
-    """Return whether every iteration of a repeated block, after the first, uses a value that the iteration
-    before computed. ``iterations`` has for each iteration the indices of its operations."""
-    for before, after in itertools.pairwise(iterations):
-        made = set(before)
-        if not any(made.intersection(module.ops[i].operands) for i in after):
-            return False
-    return True
-
-
 def _source(
     sources: Sources, iteration: Sequence[int], inside: Sequence[int], repeated: set[int]
 ) -> Frame | None:
@@ -324,6 +324,15 @@ def _under(sources: Sources, iteration: Sequence[int]) -> list[Frame]:
             depths.setdefault(line, []).append(depth)
     common = [line for line, found in depths.items() if len(found) >= SHARED * len(chains)]
     return sorted(common, key=lambda line: sum(depths[line]) / len(depths[line]))
+
+
+def _repeats_within(sources: Sources, kinds: Sequence[int], iteration: Sequence[int], line: Frame) -> bool:
+    """Return whether the operations that ``line`` caused in one iteration are a repetition themselves: the
+    line is in an inner loop. ``iteration`` has the indices of the iteration's operations, ``kinds`` a number
+    for each operation of the module, equal for equal operations."""
+    caused = [kinds[i] for i in iteration if line in _chain(sources, i)]
+    longest = max(periods.find(caused, 2), key=lambda s: s.length, default=None)
+    return longest is not None and longest.length >= SHARED * len(caused)
 
 
 def _library(sources: Sources, iteration: Sequence[int], source: Frame) -> str | None:
