@@ -49,7 +49,8 @@ def changing_shape(group: Group) -> Fix | None:
     cause = group.cause
     if group.of_leaves:
         if group.of_layers:
-            return Fix(message("fix-jit-over-layers", function=group.name), "jit", {"function": group.name})
+            words = message("fix-jit-over-layers", function=group.name, line=group.calls[-1].site)
+            return Fix(words, "jit", {"function": group.name})
         return Fix(message("fix-jit-over-leaves", function=group.name), "jit", {"function": group.name})
     if group.lengthened or (
         cause.kind == "shape" and (_a_size_each(group) or _chosen(group) or _in_phases(group))
@@ -74,10 +75,11 @@ def changing_shape(group: Group) -> Fix | None:
     before, after = _dimensions(cause.before), _dimensions(cause.after)
     if before is None or after is None or len(before) != len(after):
         return Fix(message("fix-one-size", path=cause.path or UNNAMED), "pad", {"path": cause.path})
-    if all(b >= a for b, a in zip(before, after, strict=True)) and seen[after] <= max(1, seen[before]):
+    of_a_batch = before[:1] > after[:1] and before[1:] == after[1:]
+    if of_a_batch and seen[after] <= max(1, seen[before]):
         words = message("fix-odd-batch", path=cause.path or UNNAMED, size=_size(cause.before, list(before)))
         return Fix(words, "pad", {"path": cause.path, "sizes": list(before)})
-    # The larger size came later, or the smaller one came often: neither size looks like an odd batch.
+    # The larger size came later, the smaller one came often, or it is the size of a later axis (a length).
     larger = [max(b, a) for b, a in zip(before, after, strict=True)]
     words = message("fix-larger-size", path=cause.path or UNNAMED, size=_size(cause.after, larger))
     return Fix(words, "pad", {"path": cause.path, "sizes": larger})
@@ -229,7 +231,10 @@ def changing_dtype(group: Group) -> Fix | None:
         return Fix(words, "astype", {"path": path})
     values = [v for v in (group.cause.before, group.cause.after) if isinstance(v, ArrayType)]
     number = message("or-write-a-float") if any(v.shape == () for v in values) else None
-    return Fix(message("fix-one-dtype", path=path or UNNAMED, number=number), "astype", {"path": path})
+    dtype = dtype_of(group.cause.before)
+    to = repr(dtype) if dtype is not None else "..."
+    words = message("fix-one-dtype", path=path or UNNAMED, dtype=to, number=number)
+    return Fix(words, "astype", {"path": path})
 
 
 def _a_precision_each(group: Group) -> bool:

@@ -16,6 +16,7 @@ from jaxscope.schema.libraries import transformation
 from jaxscope.schema.messages import Message, Names, message
 
 CLEARING = frozenset({"clear_caches", "clear_cache"})
+DIFFERENTIATE = frozenset({"jax.grad", "jax.value_and_grad", "jax.jacfwd", "jax.jacrev", "jax.hessian"})
 LINES = 3  # the most lines that clear the caches to name
 
 
@@ -37,7 +38,7 @@ def new_function_object(group: Group) -> Fix | None:
         else:
             words = message("fix-jit-method-once", method=seen.name, owner=owner)
     elif form == "partial":
-        words = message("fix-jit-partial-once")
+        words = message("fix-jit-partial-once", differentiated=differentiated(seen.wrappers))
     elif maker and site is not None and maker.rpartition(".")[2] not in site.function:
         words = _call_once(group, maker.replace(".<locals>", ""))
     elif form == "lambda":
@@ -49,6 +50,13 @@ def new_function_object(group: Group) -> Fix | None:
     else:
         words = message("fix-define-once")
     return Fix(words, "create_once", {"form": form})
+
+
+def differentiated(wrappers: Sequence[str]) -> Message | None:
+    """Return what to change in the call of ``jax.grad`` (or the like) if a function gets more arguments. None
+    if no such transformation is in ``wrappers``, the names of what was applied to the function."""
+    found = next((w for w in map(transformation, wrappers) if w in DIFFERENTIATE), None)
+    return message("count-for-argnums", transformation=found) if found is not None else None
 
 
 def _maker(group: Group) -> line_names.Definition | None:

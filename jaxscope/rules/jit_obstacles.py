@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 
 from jaxscope.analysis import line_names, masks, sizes_under_jit
-from jaxscope.analysis.rewrap_site import ends_the_loop
+from jaxscope.analysis.rewrap_site import ends_the_loop, loop_around
 from jaxscope.model import sources, transfers
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
@@ -19,6 +19,7 @@ _CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
 # Functions of Python that compare values
 _COMPARES = re.compile(r"\b(?:sorted|min|max)\(")
 _STATEMENT = re.compile(r"(?:if|elif|while|assert)\s+(?P<condition>.+?)(?::(?:\s+\w.*)?|,\s*f?[\"'].*)?")
+READS = 3  # lines that read values, of those named in one piece of advice
 Functions = Collection[tuple[str, str]]  # (file, qualified name) of each
 
 
@@ -30,8 +31,8 @@ def with_obstacles(
     loop: tuple[str, int, int] | None = None,
     line: Frame | None = None,
 ) -> Fix:
-    """Return ``fix``, extended by the obstacles found, at most one of each kind: what has to be changed
-    before jit can trace the code.
+    """Return ``fix``, extended by the obstacles found: what has to be changed before jit can trace the code.
+    At most READS (3) values that Python reads are named, and one obstacle of each other kind.
 
     Args:
       fix: the advice; advice other than to jit is returned unchanged.
@@ -43,18 +44,8 @@ def with_obstacles(
     """
     if fix.kind != "jit":
         return fix
-    read = _read(run, reading, loop)
-    if read is not None:
-        text = sources.line(run, read.source) if read.source is not None else ""
-        expression = read.text or _condition(text)  # the line has several such expressions
-        decides = _CONDITION.search(text) is not None and not _ends(run, read.source, loop)
-        at = read.source
-        if text.lstrip().startswith("assert "):
-            fix = extended(fix, "fix-check-outside", line=at, expression=expression) or fix
-        elif decides:
-            fix = extended(fix, "fix-reads-value", line=at, expression=expression) or fix
-        else:
-            fix = extended(fix, "fix-returns-value", line=at, expression=expression) or fix
+    for read in _reads(run, reading, loop)[:READS]:
+        fix = _without_reading(run, fix, read, loop)
     masked = _masked(run, indexing)
     if masked is not None:
         fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
@@ -85,6 +76,26 @@ def with_obstacles(
     return fix
 
 
+def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, int] | None) -> Fix:
+    """Return ``fix`` with what to write instead of ``read``, a value that Python needs. ``loop`` as in
+    ``with_obstacles``."""
+    at = read.source
+    text = sources.line(run, at) if at is not None else ""
+    expression = read.text or _condition(text)  # the line has several such expressions
+    if text.lstrip().startswith("assert "):
+        return extended(fix, "fix-check-outside", line=at, expression=expression) or fix
+    if _CONDITION.search(text) is None or _ends(run, at, loop):
+        return extended(fix, "fix-returns-value", line=at, expression=expression) or fix
+    source = sources.of(run)(at.file) if at is not None else None
+    around = loop_around(source, at.line) if at is not None and ends_the_loop(source, at.line) else None
+    if at is not None and around is not None:
+        ends = message("runs-while" if text.lstrip().startswith("while ") else "ends-when")
+        begin = Frame(at.file, around[0], at.function)
+        words = extended(fix, "fix-loop-until-value", loop=begin, ends=ends, expression=expression)
+        return words or fix
+    return extended(fix, "fix-reads-value", line=at, expression=expression) or fix
+
+
 def _condition(line: str) -> str:
     """Return the condition on a ``line`` of source: ``x > 0`` for ``if x > 0: break``. Return the line itself
     if it has none."""
@@ -110,9 +121,10 @@ def _ends(run: Run, at: Frame | None, loop: tuple[str, int, int] | None) -> bool
     return ends_the_loop(sources.of(run)(at.file), at.line)
 
 
-def _read(run: Run, functions: Functions, loop: tuple[str, int, int] | None) -> Transfer | None:
-    """Return a copy to the host that one of ``functions`` makes because Python needs the value (``if x > 0``,
-    ``float(x)``), or that the lines of ``loop`` make for a condition; None if there is none."""
+def _reads(run: Run, functions: Functions, loop: tuple[str, int, int] | None) -> list[Transfer]:
+    """Return the copies to the host that ``functions`` make because Python needs the value (``if x > 0``,
+    ``float(x)``), and those that the lines of ``loop`` make for a condition, one of each line."""
+    found: dict[tuple[str, int], Transfer] = {}
     for t in transfers.transfers(run):
         at = t.source
         if t.direction != transfers.TO_HOST or at is None:
@@ -121,8 +133,8 @@ def _read(run: Run, functions: Functions, loop: tuple[str, int, int] | None) -> 
         if (at.file, at.function) in functions or (in_loop and t.kind == "bool"):
             text = sources.line(run, at)
             if text and _needs_the_value(t.kind, text):
-                return t
-    return None
+                found.setdefault(at.place, t)
+    return list(found.values())
 
 
 def _needs_the_value(kind: str, line: str) -> bool:

@@ -122,12 +122,23 @@ def _called_by_libraries(run: Run) -> Iterator[Finding]:
             function=c.function.id,
             source=at,
             evidence=[Evidence(text, source=at, compilation=c.id)],
-            fix=Fix(message("fix-solver-in-jit", library=library), "solver_in_jit", {"library": library}),
+            fix=_with_own_loop(library, sources.line(run, at)),
             seconds=seconds,
             at_most=True,
             subject=("JX608", library, *place),
             timed=True,
         )
+
+
+def _with_own_loop(library: str, line: str) -> Fix:
+    """Return the advice to replace ``library`` by one whose loop is part of the compiled program, for what
+    ``line`` (source) calls it for."""
+    equations = message("for-differential-equations")
+    libraries = Names((equations, message("for-minimization"), message("for-sampling")))
+    words = message(
+        "fix-solver-in-jit", library=library, libraries=equations if INTEGRATES.search(line) else libraries
+    )
+    return Fix(words, "solver_in_jit", {"library": library})
 
 
 @cached_until_changed
@@ -399,7 +410,8 @@ def _where(loop: Loop, lines: Sequence[Frame]) -> Message:
         return message("at-lines", lines=Names(tuple(lines), LINES, "lines"))
     if len(lines) == 1:
         return message("on-line", line=str(lines[0].line))
-    return message("on-lines", lines=Names(tuple(str(line.line) for line in lines), LINES))
+    most = Names(tuple(map(str, sorted(line.line for line in lines[:LINES]))))
+    return message("mostly-on-lines" if len(lines) > LINES else "on-lines", lines=most)
 
 
 def _scanned(scan: loop_calls.Scan | None) -> Fix:

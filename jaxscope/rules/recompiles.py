@@ -478,7 +478,12 @@ def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
     bound = _bound_values(run, group)
     if bound and isinstance(fix.words, Message) and fix.words.slug == "fix-jit-partial-once":
         return msgspec.structs.replace(
-            fix, words=message("fix-pass-bound-values", values=Names(bound, MOST_BOUND))
+            fix,
+            words=message(
+                "fix-pass-bound-values",
+                values=Names(bound, MOST_BOUND),
+                differentiated=fix.words.fields.get("differentiated"),
+            ),
         )
     changed = _changed_inputs(run, group.calls)
     then = _advice_about_inputs(run, changed)

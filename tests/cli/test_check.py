@@ -29,7 +29,7 @@ def test_what_holds_leaves_with_0_and_what_does_not_with_1(check, run):
         "in step 376, but nothing may compile after step 300: batch['ids'] changed from i32[32,512] to i32[32,511]"
         in out
     )
-    assert "train.py:140" in out and "7.0 s" in out and "drop the smaller batch" in out
+    assert "train.py:140" in out and "7.0 s" in out and "pad batch['ids'] to the larger size" in out
     assert check("--no-recompiles-after", "300", "--allow-cache-hits")[0] == 0
 
 

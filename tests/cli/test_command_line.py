@@ -135,7 +135,7 @@ def test_the_report_as_json_is_the_contract(jaxscope, run, tmp_path):
 
 def test_the_report_can_go_to_a_file(jaxscope, run, tmp_path):
     assert jaxscope("report", "-o", "r.txt") == (0, "", "")
-    assert "→ drop the smaller batch" in (tmp_path / "r.txt").read_text(encoding="utf-8")
+    assert "→ pad batch['ids'] to the larger size" in (tmp_path / "r.txt").read_text(encoding="utf-8")
     code, _, err = jaxscope("report", "-o", "no/such/r.txt")
     assert code == 2 and "cannot write" in err
 

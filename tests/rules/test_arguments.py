@@ -17,8 +17,8 @@ from jaxscope.schema.findings import NOTE
 from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
-ODD = "drop the smaller batch, or pad {} like the other batches, and mask the padding"
-FEW = "pad x to a few sizes and mask the padding"
+ODD = "drop the smaller batch, or pad {} like the other batches, and mask the padding, as in jnp.mean(x, where=mask)"
+FEW = "pad x to a few sizes and mask the padding, as in jnp.mean(x, where=mask)"
 SAME = "pass the same containers, with the same dict keys and the same lengths, in every call"
 FINAL = "use one array of the final size instead of a collection that grows"
 
@@ -57,11 +57,11 @@ def tree(nodes, *paths):
     ("keys", "fix"),
     [
         ([x(32, 6), x(17, 6)], ODD.format("x to [32,6]")),
-        ([x(10), x(14)], "pad x to the larger size, [14], in every call and mask the padding"),
-        ([x(3, 5), x(5, 3)], "pad x to the larger size, [5,5], in every call and mask the padding"),
+        ([x(10), x(14)], "pad x to the larger size, [14], in every call and mask the padding, as in jnp.mean(x, where=mask)"),
+        ([x(3, 5), x(5, 3)], "pad x to the larger size, [5,5], in every call and mask the padding, as in jnp.mean(x, where=mask)"),
         ([x(8), x(6), x(4)], FEW),
         ([batch(16), batch(12)], ODD.format("batch to 16 on axis 1")),
-        ([batch(12), batch(16)], "pad batch to the larger size, 16 on axis 1, in every call and mask the padding"),
+        ([batch(12), batch(16)], "pad batch to the larger size, 16 on axis 1, in every call and mask the padding, as in jnp.mean(x, where=mask)"),
     ],
 )  # fmt: skip
 def test_only_a_smaller_size_that_came_later_is_an_odd_batch(keys, fix, found):
@@ -90,7 +90,7 @@ def test_a_smaller_size_that_is_compiled_more_often_than_the_larger_is_not_odd(f
 
     fixes = dict(found(again(9, "a"), again(5, "a"), again(5, "b"), again(5, "c")))
     assert [f for title, f in fixes.items() if "x changed from" in title] == [
-        "pad x to the larger size, [9], in every call and mask the padding"
+        "pad x to the larger size, [9], in every call and mask the padding, as in jnp.mean(x, where=mask)"
     ]
 
 

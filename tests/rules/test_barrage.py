@@ -79,7 +79,7 @@ def test_what_is_compiled_once_by_one_operation_is_no_finding_whatever_its_share
 
 @pytest.mark.parametrize(
     ("library", "advice"),
-    [("jax", "convert the arrays over which this line iterates"), ("matplotlib", "convert arrays to NumPy")],
+    [("jax", "before the loop, convert what this line iterates over"), ("matplotlib", "convert arrays to NumPy")],
 )
 def test_an_array_that_is_iterated_over_is_to_be_numpys(run, library, advice):
     unstack = function("unstack", None, None, eager=True, form="primitive")
@@ -204,13 +204,13 @@ def test_an_object_that_a_librarys_function_is_given_anew_is_named(run):
     log.end()
     [f] = barrage(run)
     assert words.fix_text(f).startswith(
-        "diffrax gets a new object as terms.vector_field in each call. Create this object once, outside the code"
+        "diffrax gets a new object as its argument terms.vector_field in each call. Create this object once, outside the code"
     )
 
 
 @pytest.mark.parametrize(
     ("sizes", "fixes"),
-    [((3, 3), ["diffrax gets a new object as terms.vector_field in each call"]), ((3, 4), [])],
+    [((3, 3), ["diffrax gets a new object as its argument terms.vector_field in each call"]), ((3, 4), [])],
     ids=["of equal inputs", "of others"],
 )
 def test_what_two_calls_of_one_function_create_again_could_be_created_once(run, sizes, fixes):

@@ -35,8 +35,8 @@ def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) waits for the device and copies to the host in each of 200 steps; this took 1.3 s in total,"
-        " of which the fix saves at most 0.70 s"
+        == "float(loss) waits for the device and copies to the host in each of 200 steps; this took 1.3 s in total;"
+        " the advice saves at most 0.70 s of it"
     )
     assert (f.certainty, f.seconds, f.source.line) == ("certain", pytest.approx(0.7), 31)
     assert (
@@ -53,7 +53,7 @@ def test_the_kinds_of_copies_of_one_line_are_one_figure(log):
     [f] = found(log, "JX601")
     assert words.title(f) == (
         'f"{loss} {params}" waits for the device and copies to the host 9 times in each of 200 steps; this took 1.2 s in'
-        " total, of which the fix saves at most 0.80 s"
+        " total; the advice saves at most 0.80 s of it"
     )
     assert f.seconds == pytest.approx(0.8)
     log.say(copied(via="item", text="loss.item()", seconds=0.1))
@@ -96,7 +96,7 @@ def test_a_wait_costs_what_the_change_saves(log, more, seconds):
     log.say(copied(**more))
     [f] = found(log, "JX601")
     assert f.seconds == pytest.approx(seconds)
-    assert ("of which the fix saves" in words.title(f)) == (seconds == 0.7)
+    assert ("the advice saves" in words.title(f)) == (seconds == 0.7)
 
 
 def test_what_other_lines_wait_is_not_saved_by_a_change_of_one(log):
@@ -308,8 +308,8 @@ def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) waits for the device and copies to the host 200 times; this took 1.3 s in total,"
-        " of which the fix saves at most 0.70 s"
+        == "float(loss) waits for the device and copies to the host 200 times; this took 1.3 s in total;"
+        " the advice saves at most 0.70 s of it"
     )
     assert f.certainty == "likely"
 
@@ -330,9 +330,9 @@ def test_without_steps_it_takes_more_to_be_reported(log, rarely):
             "state.step % 100 == 0",
             "count the iterations in a Python variable",
         ),
-        ("print", None, "printing", "print or show the value only in every Nth iteration"),
-        ("item", "loss.item()", "loss.item()", "the previous iteration"),
-        ("np.asarray", None, "np.asarray()", "the previous iteration"),
+        ("print", None, "printing", "keep the values in a list, and print or show them after the loop"),
+        ("item", "loss.item()", "loss.item()", "one iteration later"),
+        ("np.asarray", None, "np.asarray()", "one iteration later"),
     ],
 )
 def test_the_remedy_is_one_for_what_was_done(log, via, text, title, fix):

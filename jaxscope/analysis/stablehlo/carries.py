@@ -43,9 +43,9 @@ def between(module: Module, iterations: Sequence[Sequence[int]]) -> Carry:
         times.update(operands)
         here = position.get(index)
         for operand in operands if here is not None else ():
-            made = position.get(operand)
-            if here is not None and made is not None:
-                read[here[1], made[1], here[0] - made[0]] += 1
+            there = position.get(operand)
+            if here is not None and there is not None:
+                read[here[1], there[1], here[0] - there[0]] += 1
     steady = [edge for edge, n in read.items() if 2 * n > len(iterations) - edge[2] > 0]
     later = [(reader, made) for reader, made, turns in steady if turns > 0]
     if not later or len(iterations[0]) > MOST:

@@ -64,6 +64,7 @@ TEMPLATES = {
     "fix-pass-as-argument": "pass {constant} as an argument",
     "fix-pass-inner": (
         "{function} calls another function, which reads {constant} from outside. Pass {constant} to"
-        " {function} as an argument, and from there to the other function"
+        " {function} as an argument (a jax.Array), and from there to the other function; if you cannot change"
+        " that function, do its work in {function} instead of calling it"
     ),
 }

@@ -189,13 +189,13 @@ TEMPLATES = {
         " PartitionSpec({axes}))"
     ),
     "fix-unconstrained": (
-        "where this sharding is written, write {axes} instead of None for a dimension that is to be"
-        " split, or write PartitionSpec.UNCONSTRAINED, or remove the constraint. None means that each"
-        " device has the whole dimension"
+        "None in this constraint means that each device has the whole dimension. Write {axes} instead of None"
+        " for the dimension of the batch, or PartitionSpec.UNCONSTRAINED instead of each None, or remove the"
+        " constraint"
     ),
     "fix-use-axis": (
         "split the batch over {axes}, too, as in PartitionSpec(('data', 'model')), or make a mesh without"
-        " this axis"
+        " this axis, in which the other axes have all devices"
     ),
     "fix-look-at-shardings": (
         "run jaxscope report --function {function} to see how the arrays of the function are sharded."

@@ -2,8 +2,8 @@
 
 TEMPLATES = {
     "unrolled-growing-loop": (
-        "{function} has an unrolled loop whose arrays grow: a block of {operations} operations is repeated"
-        " {times} times, each time with longer arrays{also}"
+        "JAX unrolled a Python loop of {function} whose arrays grow: a block of {operations} operations is"
+        " repeated {times} times, each time with longer arrays{also}"
     ),
     "scan-residuals": (
         "the scan of {function} keeps values of all {iterations} iterations for the gradient: {bytes} on a"
@@ -32,11 +32,14 @@ TEMPLATES = {
         " jax.lax.map over the n chunks"
     ),
     "fix-final-length-then-scan": (
-        "give the arrays their final length from the start, and mask the part that is not filled yet; then"
-        " write the loop as jax.lax.scan or fori_loop. For a language model, use a key-value cache"
+        "give the arrays their final length from the start; in iteration i, write with .at[i].set(...), mask"
+        " the part that is not filled yet, and read the latest element with [i - 1], not [-1]. Then write the"
+        " loop as jax.lax.scan or fori_loop. For a language model with causal attention, a key-value cache"
+        " is faster still"
     ),
     "unrolled-loop": (
-        "{function} has an unrolled loop: a block of {operations} operations is repeated {times} times{also}"
+        "JAX unrolled a Python loop of {function}: a block of {operations} operations is repeated {times}"
+        " times{also}"
     ),
     "repeated-draws": (
         "{function} draws random numbers {draws} times, with only {different}: XLA compiles each of the"
@@ -418,8 +421,8 @@ TEMPLATES = {
     ),
     "fix-grad": (
         "use jax.grad of this function: it gives the exact gradient, and takes about as long as 4"
-        " evaluations. Keep the shifts only if the function is evaluated on other hardware, such as a quantum"
-        " computer"
+        " evaluations. Keep the shifts if the function has steps (round, argmax), whose gradient is 0, or"
+        " runs on other hardware, such as a quantum computer"
     ),
     "jacobian-in-reverse": (
         "{function} computes a Jacobian in reverse mode, with {passes} backward passes, one for each output;"
@@ -454,12 +457,12 @@ TEMPLATES = {
     ),
     "fix-callback": (
         "if the callback only shows or stores values, return the values and use them outside the function, or"
-        " call back only in every Nth step (jax.lax.cond); if it computes a value that the function needs,"
-        " compute it with jax.numpy, or compute it before the call and pass it as an argument"
+        " call back only in every Nth iteration (jax.lax.cond); if it computes a value that the function"
+        " needs, compute it with jax.numpy, or compute it before the call and pass it as an argument"
     ),
     "fix-show-outside": (
-        "return the values and print or store them outside the function, or call back only in every Nth step"
-        " (jax.lax.cond)"
+        "return the values (from a loop, as what scan collects), and print or store them outside the"
+        " function; or call back only in every Nth iteration (jax.lax.cond)"
     ),
     "fix-compute-in-jax": (
         "compute the value with jax.numpy, or compute it before the call and pass it as an"

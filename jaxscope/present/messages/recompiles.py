@@ -2,9 +2,8 @@
 
 # The end of several fixes that define a function only once: what to do with the values that it captures.
 OUTSIDE = (
-    "numbers and arrays that it reads from outside must become its arguments (sizes are named in"
-    " static_argnames). The function may still read other objects, such as an optimizer, if they are created"
-    " only once"
+    "make the numbers and arrays that it reads from outside its arguments (name sizes in static_argnames)."
+    " The function may still read other objects, such as an optimizer, if they are created only once"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -135,32 +134,38 @@ TEMPLATES = {
         " is compiled once. Otherwise pass it with the same number of axes and the same sizes in every call"
     ),
     "fix-settled-sizes": (
-        "change nothing if you pad to these sizes already; otherwise pad to a few sizes and mask the padding"
+        "change nothing if you pad to these sizes already; otherwise pad to a few sizes and mask the padding,"
+        " as in jnp.mean(x, where=mask)"
     ),
     "fix-jit-over-leaves": (
         "remove jit from {function}, which runs once for each leaf of the tree; put the call of jax.tree.map"
         " into a function, and jit that function: one program then computes all leaves, and one call runs it"
     ),
     "fix-jit-over-layers": (
-        "remove jit from {function}, which the loop calls once for each layer; put the whole loop into a"
-        " function, and jit that function: one program then computes all layers, and one call runs it"
+        "remove jit from {function}, which the loop at {line} calls once for each layer; put this loop"
+        " into a function, and jit that function: one program then computes all layers, and one call runs it"
     ),
-    "fix-few-sizes": ("pad {path} to a few sizes and mask the padding"),
-    "fix-one-size": "pad {path} to one size and mask the padding",
+    "fix-few-sizes": "pad {path} to a few sizes and mask the padding, as in jnp.mean(x, where=mask)",
+    "fix-one-size": "pad {path} to one size and mask the padding, as in jnp.mean(x, where=mask)",
     "fix-odd-batch": (
-        "drop the smaller batch, or pad {path} to {size} like the other batches, and mask the padding"
+        "drop the smaller batch, or pad {path} to {size} like the other batches, and mask the padding, as in"
+        " jnp.mean(x, where=mask)"
     ),
-    "fix-larger-size": "pad {path} to the larger size, {size}, in every call and mask the padding",
+    "fix-larger-size": (
+        "pad {path} to the larger size, {size}, in every call and mask the padding, as in jnp.mean(x,"
+        " where=mask)"
+    ),
     "fix-one-length": (
-        "pad {path} to its longest length in every call, and mask the padding, or ignore the results for the"
-        " padding. If the program makes {path} longer step by step, create it with its full length before the"
-        " loop, and write into it with .at[...].set or jax.lax.dynamic_update_slice"
+        "pad {path} to its longest length in every call (a list of times: with its last time), and mask the"
+        " padding, or ignore the results for the padding. If the program makes {path} longer step by step,"
+        " create it with its full length before the loop, and write into it with .at[...].set or"
+        " jax.lax.dynamic_update_slice"
     ),
     "fix-preallocate": (
         "create {path} with its final length before the loop, write into it with {how}, and mask the part"
         " that is not written yet"
     ),
-    "fix-one-dtype": "convert {path} to the same dtype before every call, with .astype(...){number}",
+    "fix-one-dtype": ("convert {path} to the same dtype before every call, with .astype({dtype}){number}"),
     "fix-return-same-dtype": (
         "{function} itself changes the dtype of {path}: compute with Python floats instead of NumPy numbers"
         " (float(np.sqrt(n))), or use .astype(...) to convert the result to the dtype of the argument before"
@@ -229,8 +234,8 @@ TEMPLATES = {
     ),
     "fix-one-optimizer": (
         "create the optax optimizer ({path}) once, before the loop, and use the same object each time. If its"
-        " learning rate or another hyperparameter has to change, create it with"
-        " optax.inject_hyperparams(optax.adam)(learning_rate=...), for example, and before each step set"
+        " learning rate or another hyperparameter has to change, create it as in"
+        " optax.inject_hyperparams(optax.adam)(learning_rate=...), and before each step set"
         " {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-function-without-self": (
@@ -280,15 +285,17 @@ TEMPLATES = {
     ),
     "fix-jit-partial-once": (
         "if the values that functools.partial binds never change, create the partial and jit it once, before"
-        " the loop. If they change, jit the function without the partial, once (with jax.grad or another"
-        " transformation around it, as now), and pass these values as arguments; functions, strings, bools"
-        " and sizes have to be named in static_argnames"
+        " the loop. If they change, jit the function without the partial, once, and pass these values as"
+        " arguments{differentiated}; name functions, strings, bools and sizes in static_argnames"
     ),
     "fix-pass-bound-values": (
-        "create one partial, before the loop, that binds only values that never change, and jit it once (with"
-        " jax.grad or another transformation around it, as now). Pass the values that changed as arguments:"
-        " {values}. Functions, strings, bools and sizes have to be named in static_argnames, and each new"
-        " value of them compiles again"
+        "create one partial, before the loop, that binds only values that never change, and jit it once. Pass"
+        " the values that changed as arguments: {values}{differentiated}. Name functions, strings, bools and"
+        " sizes in static_argnames: each new value of them compiles again"
+    ),
+    "count-for-argnums": (
+        " (values that were bound by position come first: then {transformation} needs another argnums, which"
+        " counts them, too, as in {transformation}(loss, argnums=1))"
     ),
     "fix-define-at-module-level": "define the function once, at module level, and jit it there; " + OUTSIDE,
     "fix-define-and-wrap-once": (
@@ -534,7 +541,8 @@ TEMPLATES = {
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",
     "fix-same-commitment": (
-        "use jax.device_put({path}, device) before every call, including the first, or before no call"
+        "in every call, also the first, pass {path} from jax.device_put({path}, jax.devices()[0]); or use"
+        " jax.device_put in no call"
     ),
     "fix-shard-over-devices": (
         "call the function once for all devices, with an array that is sharded over them (NamedSharding),"
@@ -555,9 +563,7 @@ TEMPLATES = {
         " shape changes, pad to a few sizes"
     ),
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array})",
-    "fix-iterate-numpy-arrays": (
-        "convert the arrays over which this line iterates to NumPy arrays before, with np.asarray"
-    ),
+    "fix-iterate-numpy-arrays": "before the loop, convert what this line iterates over with np.asarray",
     "fix-iterate-keys": (
         "this line takes elements out of a JAX array one at a time, and runs operations for each element. If"
         " they are random keys, make each key where it is needed, with jax.random.fold_in(key, i) for i = 0,"
@@ -632,9 +638,15 @@ TEMPLATES = {
         " outside jit. Convert its arguments first, with jax.tree.map(np.asarray, ...)"
     ),
     "fix-reads-value": (
-        "{fix}. A jitted function cannot read the value of an array, so Python cannot decide: at {line},"
-        " use jnp.where, jax.lax.cond or jax.lax.while_loop instead of Python's if or while on {expression}"
+        "{fix}. Inside jit, Python's if cannot test an array: at {line}, use jnp.where or jax.lax.cond"
+        " instead of if on {expression}"
     ),
+    "fix-loop-until-value": (
+        "{fix}. Inside jit, Python cannot test an array to end a loop: first write the loop at {loop} as a"
+        " jax.lax.while_loop, which {ends} {expression}"
+    ),
+    "runs-while": "runs while",
+    "ends-when": "ends when",
     "fix-returns-value": (
         "{fix}. A jitted function cannot read the value of an array: leave {expression} at {line} outside of"
         " it"
@@ -700,9 +712,9 @@ TEMPLATES = {
         " change"
     ),
     "fix-trace-draws": (
-        "compute all draws at once, in compiled code: numpyro.infer.Predictive(model, posterior_samples,"
-        " parallel=True), or jax.jit(jax.vmap(f)), where f computes one draw. The handlers of numpyro"
-        " (seed, substitute, ...) without jit run each operation of the model separately"
+        "compute all draws in one jitted call: jax.jit(numpyro.infer.Predictive(model, posterior_samples,"
+        " parallel=True))(key, ...), or jax.jit(jax.vmap(f)), where f computes one draw. The handlers of"
+        " numpyro (seed, substitute, ...) without jit run each operation of the model separately"
     ),
     "fix-jit-around-run": (
         "{first}write one function that creates the MCMC or SVI object, runs it with progress_bar=False and"
@@ -728,9 +740,10 @@ TEMPLATES = {
         " data once, before the loop"
     ),
     "fix-make-object-once": (
-        "{library} gets a new object as {path} in each call{made}. Create this object once, outside the code"
-        " that runs repeatedly. If it is a function, values that it reads from outside and that change must"
-        " reach it in another way: in the state, or as its arguments, if {library} can pass them on"
+        "{library} gets a new object as its argument {path} in each call{made}. Create this object once,"
+        " outside the code that runs repeatedly. If it is a function that reads values that change, define it"
+        " once with these values as its first parameters, and pass jax.tree_util.Partial(function, values),"
+        " if {library} accepts pytrees as functions (as Equinox does); or let the state contain the values"
     ),
     "that-line-creates": " (from {line})",
     "fix-make-once": (

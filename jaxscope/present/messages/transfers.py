@@ -25,7 +25,7 @@ TEMPLATES = {
     ),
     "in-each-step": "{times}in each of {steps} steps{phase}",
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
-    "saved": ", of which the fix saves at most {seconds}",
+    "saved": "; the advice saves at most {seconds} of it",
     "helper-line": " ({line}, called at {caller})",
     "phase-of-steps": " (steps {first} to {last})",
     "times-a-step": "{n} times ",
@@ -43,11 +43,14 @@ TEMPLATES = {
         " from the device here"
     ),
     "fix-test-less-often": (
-        "this value ends the loop: test it only in every few steps, or test the value of the previous step,"
-        " which is computed already. The loop then runs a few steps more. If JAX can trace the whole loop,"
-        " use jax.lax.while_loop"
+        "this value ends the loop: test it only in every few steps, or test each value one step later, after"
+        " the next call. The loop then runs a few steps more. If JAX can trace the whole loop, use"
+        " jax.lax.while_loop"
     ),
-    "fix-print-less": "print or show the value only in every Nth iteration",
+    "fix-print-less": (
+        "keep the values in a list, and print or show them after the loop; or print only in every Nth"
+        " iteration"
+    ),
     "fix-give-the-gradient": (
         "scipy.optimize.minimize estimates the gradient from more calls of this function, one for each"
         " parameter. Jit jax.value_and_grad of what this function computes, let this function return"
@@ -63,15 +66,16 @@ TEMPLATES = {
     ),
     "fix-read-less": (
         "read the value only in every Nth iteration (for a mean, add the values up on the device), or read"
-        " the value of the previous iteration, which is computed already"
+        " each value one iteration later, after the next call: the device then computes while Python reads"
     ),
     "fix-copy-several": (
         "keep the arrays of many iterations in a list, and copy them together (jax.device_get of the"
-        " list), or read the value of the previous iteration, which is computed already"
+        " list), or read each value one iteration later, after the next call: the device then computes while"
+        " Python reads"
     ),
     "also-line": "{first}. Line {numbers} waits, too{saved}",
     "also-lines": "{first}. Lines {numbers} wait, too{saved}",
-    "saved-there": "; there the fix saves at most {seconds} more",
+    "saved-there": "; there the advice saves at most another {seconds}",
     "fix-read-for-several": (
         "the variable {name} of the next iteration depends on this value: compute {name} in the jitted"
         " function, too, and read no value in the loop. If Python has to compute it (as a simulator"
@@ -117,28 +121,29 @@ TEMPLATES = {
         " item needs JAX, do it for the whole batch in a jitted function, with jax.vmap"
     ),
     "operations-in-loop": (
-        "the loop at {loop} spends about {seconds} ({share} of the measured time) in operations outside jit,"
-        " {where}"
+        "the loop at {loop} spends about {seconds} ({share} of the run) in operations outside jit, {where}"
     ),
-    "with-compiling": "{finding}; compiling these operations took {seconds} more",
-    "with-running": "{finding}; running these operations took about {seconds} more",
-    "with-reading": ("{finding}; going through the rows and reading the elements took about {seconds} more"),
+    "with-compiling": "{finding}, plus {seconds} to compile them",
+    "with-running": "{finding}; running these operations took about {seconds}, not counting compilations",
+    "with-reading": "{finding}; iterating over the array took about {seconds}, not counting compilations",
     "python-in-loop": (
-        "the loop at {loop} spends about {seconds} ({share} of the measured time) in Python code between its"
-        " calls of jitted functions, {where}"
+        "the loop at {loop} spends about {seconds} ({share} of the run) in Python code between its calls of"
+        " jitted functions, {where}"
     ),
     "small-calls-in-loop": (
-        "the loop at {loop} spends about {seconds} ({share} of the measured time) in calls of small programs,"
-        " {where}: starting one of these programs takes longer than running it"
+        "the loop at {loop} spends about {seconds} ({share} of the run) in calls of small programs, {where}:"
+        " starting one of these programs takes longer than running it"
     ),
     "small-calls-by-library": (
-        "{library} calls {function}, a small program, from Python code again and again: about {seconds}"
-        " ({share} of the measured time) are spent in Python code of {library} at {line}"
+        "{library} calls the small program {function} again and again from Python: about {seconds} ({share}"
+        " of the run) are spent in Python code of {library} at {line}"
     ),
     "fix-solver-in-jit": (
-        "replace {library} here by a library whose loop is part of the compiled program: diffrax for"
-        " differential equations, blackjax or numpyro for sampling, optimistix or optax for minimization"
+        "replace {library} here by a library whose loop is part of the compiled program: {libraries}"
     ),
+    "for-differential-equations": "diffrax for differential equations",
+    "for-minimization": "optimistix or optax for minimization, roots and fits",
+    "for-sampling": "blackjax or numpyro for sampling",
     "fix-scan-loop": (
         "put the whole loop into one jitted function, as a jax.lax.scan: the function that scan calls is the"
         " body of the loop, and scan returns what the loop collects as arrays"
@@ -148,9 +153,10 @@ TEMPLATES = {
         " jax.lax.scan: the function that scan calls is the body of the loop without these outputs"
     ),
     "at-lines": "at {lines}",
+    "mostly-on-lines": "mostly on lines {lines}",
     "fix-draw-on-host": (
-        "draw the random numbers with NumPy (numpy.random.default_rng), or all of them with one call of"
-        " jax.random, and convert that array with np.asarray"
+        "draw the random numbers with NumPy (rng = numpy.random.default_rng(seed), made once, before the"
+        " loop), or draw all of them with one call of jax.random, and convert that array with np.asarray"
     ),
     "fix-join-on-host": (
         "join the arrays with NumPy (numpy.stack, numpy.concatenate, numpy.array) instead of jnp: jnp copies"
@@ -173,11 +179,11 @@ TEMPLATES = {
     ),
     "results-checked": (
         "JAX checks the results of each call and operation for NaN or infinity ({settings}): about {seconds}"
-        " ({share} of the measured time)"
+        " ({share} of the run)"
     ),
     "jit-disabled": (
         "jit is disabled (jax_disable_jit): jitted functions run their operations one by one, which takes"
-        " about {seconds} ({share} of the measured time)"
+        " about {seconds} ({share} of the run)"
     ),
     "fix-setting-off": "turn {settings} off{where}: it is meant for debugging",
     "setting-made-at": " (set at {lines})",

@@ -1,5 +1,5 @@
 # the fixed point is iterated by lax.while_loop, and its derivative is jitted
-# applies: fix-reads-value, fix-jit-this-call, fix-jit-around-call, fix-jit-around
+# applies: fix-loop-until-value, fix-jit-this-call, fix-jit-around-call, fix-jit-around
 import functools
 
 import jax

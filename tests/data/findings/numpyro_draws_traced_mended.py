@@ -19,7 +19,7 @@ def model(doses):
 
 
 def predict(posterior, key):
-    sites = Predictive(model, posterior, parallel=True)(key, DOSES)
+    sites = jax.jit(Predictive(model, posterior, parallel=True))(key, DOSES)
     return jnp.concatenate([sites[f"seen_{k}"] for k in range(4)], axis=1)
 
 

@@ -11,7 +11,7 @@ def simulate(key):
 
 frames = simulate(jax.random.key(0))
 file = io.StringIO()
-for positions in frames:  # must: JX133 first ~ reading the elements took
+for positions in frames:  # must: JX133 first ~ iterating over the array took
     file.write(f"{len(positions)}\n")
     for i, atom in enumerate(positions):
         x, y, z = atom

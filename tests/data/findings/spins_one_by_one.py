@@ -9,7 +9,7 @@ def sweep(spins, key, beta, trials):
     for _ in range(trials):
         key, row, column, level = jax.random.split(key, 4)
         i, j = jax.random.randint(row, (), 0, SIZE), jax.random.randint(column, (), 0, SIZE)
-        near = spins[(i + 1) % SIZE, j] + spins[i - 1, j] + spins[i, (j + 1) % SIZE] + spins[i, j - 1]  # must: JX605|JX133 first ~ cannot read the value
+        near = spins[(i + 1) % SIZE, j] + spins[i - 1, j] + spins[i, (j + 1) % SIZE] + spins[i, j - 1]  # must: JX605|JX133 first ~ Python's if cannot test an array
         change = 2 * spins[i, j] * near
         if jax.random.uniform(level) < jnp.exp(-beta * change):
             spins = spins.at[i, j].set(-spins[i, j])

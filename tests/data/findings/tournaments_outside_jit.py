@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 def tournament(key, population, fitness):
     a, b = jax.random.randint(key, (2,), 0, len(population))
-    return population[a] if fitness[a] > fitness[b] else population[b]  # must: JX605|JX133 first ~ cannot read the value
+    return population[a] if fitness[a] > fitness[b] else population[b]  # must: JX605|JX133 first ~ Python's if cannot test an array
 
 
 def child(key, population, fitness):
