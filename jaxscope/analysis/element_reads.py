@@ -125,6 +125,26 @@ def generator(source: str | None, line: int, name: str) -> str | None:
     return None
 
 
+def list_converted(source: str | None, line: int) -> str | None:
+    """Return the list that ``line`` passes to ``jnp.array`` or ``jnp.asarray``: a variable that the same
+    function assigns a list or appends to. Return None if there is none."""
+    found = syntax(source)
+    for call in found.calls.get(line, ()) if found is not None else ():
+        if last_name(call.func) not in ("array", "asarray") or not call.args:
+            continue
+        name = call.args[0].id if isinstance(call.args[0], ast.Name) else None
+        if found is None or name is None:
+            continue
+        scope = _scope(found, line, name)
+        appended = any(
+            isinstance(n, ast.Attribute) and n.attr == "append" and _name(n.value) == name
+            for n in ast.walk(scope)
+        )
+        if appended or any(isinstance(v, (ast.List, ast.ListComp)) for v in _assigned(scope, name)):
+            return name
+    return None
+
+
 def _scope(file_syntax: Syntax, line: int, name: str) -> ast.AST:
     """Return the innermost function around ``line``, or the whole file if that function does not assign to
     the variable ``name``."""

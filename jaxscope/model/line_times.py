@@ -441,19 +441,28 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
     return [Loop(line, last, (line, last) in calls, inside) for (line, last), inside in found.items()]
 
 
-def inner_loop(run: Run, loop: Loop, share: float) -> Frame | None:
-    """Return the first line of the loop or comprehension with the most seconds inside ``loop``, or inside a
-    function that ``loop`` calls. None if there is none, or if it has less than the fraction ``share`` of the
-    seconds of ``loop``."""
+def inner_loops(run: Run, loop: Loop, share: float, other: float) -> list[Frame]:
+    """Return the first lines of loops and comprehensions inside ``loop``, or inside functions that ``loop``
+    calls: first the one with the most seconds, which must have at least the fraction ``share`` of the seconds
+    of ``loop``, then those with at least the fraction ``other`` that are neither inside nor around one of the
+    loops before. Empty if there is none with ``share``."""
     seconds: dict[Frame, float] = {}
+    nested: dict[Frame, set[Frame]] = {}
     for t in loop.times:
         around = list(_around(run, reversed(t.stack), comprehensions=True))
         for line, last in reversed(around):  # innermost first
             if (line.place, last) == (loop.line.place, loop.last):
                 break
             seconds[line] = seconds.get(line, 0.0) + t.seconds - t.blocked
-    most = max(seconds, key=lambda line: seconds[line], default=None)
-    return most if most is not None and seconds[most] >= share * loop.seconds else None
+            nested.setdefault(line, set()).update(at for at, _ in around)
+    found: list[Frame] = []
+    for line in sorted(seconds, key=lambda line: -seconds[line]):
+        enough = seconds[line] >= (other if found else share) * loop.seconds
+        if enough and nested[line].isdisjoint(found):
+            found.append(line)
+        elif not found:
+            break
+    return found
 
 
 def _with_calls(run: Run) -> set[tuple[Frame, int]]:

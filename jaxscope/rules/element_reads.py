@@ -24,6 +24,7 @@ CONVERTED = (
     20e6  # bytes per second: NumPy arrays are copied a hundred times as fast, lists converted at a tenth
 )
 LONG_LIST = 16 << 10  # bytes of the array: a shorter list is not worth a finding
+SHORT_LIST = 256  # the same, if the source shows that the argument is a list
 SHARE, MUCH = 0.05, 0.15  # shares of the run's time that converting a list takes: a note, a warning
 _NUMBERS = re.compile(r"array\([\[(]")  # jnp.array([1.0, x]) is no item of a batch
 SCALAR = 16  # bytes of the largest number, complex128
@@ -109,9 +110,13 @@ def _copy_whole(run: Run, t: Transfer, name: str) -> Fix:
 def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
     """Yield a finding for each line that copies the items of a batch to the device one at a time, or converts
     a large list."""
+    lists = list(_converted_lists(run))
+    converted = {f.source.place for f in lists if f.source is not None}
     for t in model.transfers(run):
         each = t.bytes_each
         if t.source is None or t.count is None or each is None or not _copies_items(t):
+            continue
+        if t.source.place in converted:
             continue
         if not _inside_an_inner_loop(run, t) or _NUMBERS.search(t.text or ""):
             continue
@@ -130,7 +135,7 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
             fix=Fix(message("fix-copy-batch"), "copy_once"),
             seconds=t.blocked_seconds,
         )
-    yield from _converted_lists(run)
+    yield from lists
 
 
 def _converted_lists(run: Run) -> Iterator[Finding]:
@@ -145,12 +150,14 @@ def _converted_lists(run: Run) -> Iterator[Finding]:
         seen.add(t.source.place)
         seconds, samples = line_times.converting(run).get(t.source.place, (0.0, 0))
         share = seconds / run.seconds
-        if samples < line_times.FEWEST or share < SHARE or t.bytes < LONG_LIST * t.count:
+        if samples < line_times.FEWEST or share < SHARE or t.bytes > CONVERTED * seconds:
             continue
-        if t.bytes > CONVERTED * seconds:
+        name = element_reads.list_converted(sources.of(run)(t.source.file), t.source.line)
+        if t.bytes < (LONG_LIST if name is None else SHORT_LIST) * t.count:
             continue
+        expression = t.text or (f"{t.kind}({name})" if name is not None else t.kind)
         text = message(
-            "list-converted", expression=t.text or t.kind, seconds=Seconds(seconds), bytes=Bytes(t.bytes)
+            "list-converted", expression=expression, seconds=Seconds(seconds), bytes=Bytes(t.bytes)
         )
         yield Finding(
             code="JX604",
@@ -161,6 +168,7 @@ def _converted_lists(run: Run) -> Iterator[Finding]:
             evidence=[Evidence(text, source=t.source)],
             fix=Fix(message("fix-convert-list"), "numpy"),
             seconds=seconds,
+            at_most=t.bytes < LONG_LIST * t.count,  # each call has its own cost
             subject=("list", t.source.file, t.source.line),
             timed=True,
         )

@@ -318,7 +318,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         elif several and _in_several_loops(run, lines):
             fix = Fix(message("fix-jit-each"), "jit")
         else:
-            fix = root_cause.with_inner_loop(run, fix, line_times.inner_loop(run, loop, loop_functions.INNER))
+            inner = line_times.inner_loops(run, loop, loop_functions.INNER, loop_functions.OTHER_INNER)
+            fix = root_cause.with_inner_loops(run, fix, inner)
     else:
         text, name = message("python-in-loop", **fields), _needed_next(run, loop)
         fix = Fix(message("fix-python-in-loop"), "prefetch")

@@ -24,6 +24,7 @@ from jaxscope.schema.messages import Message, Names, message
 NEARLY_ALL = 0.9  # share of a loop's time in a function that is worth jitting instead of the iteration
 FEW, SOME = 3, 0.1  # so many functions are named, each with at least this share of the loop's time
 INNER = 0.3  # share of a loop's time: an inner loop that takes at least this share is named
+OTHER_INNER = 0.1  # the same, if another inner loop is named already
 LINES = 3  # attributes that are named
 
 
@@ -42,9 +43,10 @@ def advice(run: Run, loop: Loop) -> Fix | None:
         return None
     if "functions" in fix.arguments:
         return fix
-    inner = inner or line_times.inner_loop(run, loop, INNER)
+    loops = [inner] if inner is not None else line_times.inner_loops(run, loop, INNER, OTHER_INNER)
+    inner = loops[0] if loops else None
     if around is not None or (inner is not None and _defining(inner) != loop.line.function):
-        return root_cause.with_inner_loop(run, fix, inner)
+        return root_cause.with_inner_loops(run, fix, loops)
     # The loops are around the call of the function.
     name, calling = fix.arguments.get("function"), inner or loop.line
     statement = loop_from(sources.of(run)(calling.file), calling.line)

@@ -33,6 +33,7 @@ NAMES = 3  # functions that are named, or operations of one line
 # Rules about arrays that are not split as they could be, from which repeated work may follow.
 NOT_SPLIT = frozenset({"JX401", "JX502", "JX503", "JX509", "JX512"})
 # Rules about operations outside jit. All operations are outside jit while jit is disabled.
+MORE_LOOPS = 3  # Python loops that are named in advice beside the most important one
 OUTSIDE_JIT = frozenset({"JX133", "JX605", "JX607"})
 TIMED = frozenset(
     {"JX602", "JX603", "JX604", "JX605", "JX607"}
@@ -292,16 +293,37 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     return kept
 
 
-def with_inner_loop(run: Run, fix: Fix, inner: Frame | None) -> Fix:
-    """Return the advice ``fix`` to jit the body of a loop, extended by advice about ``inner``, a Python loop
-    inside that body, which tracing would unroll. Return ``fix`` alone if ``inner`` is None."""
-    if inner is None:
+def with_inner_loops(run: Run, fix: Fix, inner: Sequence[Frame]) -> Fix:
+    """Return the advice ``fix`` to jit the body of a loop, extended by advice about ``inner``, Python loops
+    inside that body, which tracing would unroll. Return ``fix`` alone if there are none."""
+    if not inner:
         return fix
-    loop = loop_calls.loop_from(sources.of(run)(inner.file), inner.line)
-    in_order = isinstance(loop, ast.While) or (isinstance(loop, ast.For) and loop_calls.carries(loop))
-    instead = message("fix-loop-by-scan" if in_order else "fix-loop-by-vmap")
-    arguments = {**fix.arguments, "inner": [inner.file, inner.line, inner.function]}
-    return Fix(message("fix-inner-loop", fix=fix.words, loop=inner, instead=instead), fix.kind, arguments)
+    first, *rest = inner
+    in_order = _runs_in_order(run, first)
+    same = [line for line in rest if _runs_in_order(run, line) == in_order]
+    others = [line for line in rest if line not in same]
+    words = message(
+        "fix-inner-loop",
+        fix=fix.words,
+        loop=first,
+        instead=message("fix-loop-by-scan" if in_order else "fix-loop-by-vmap"),
+        same=message("same-for-loops", loops=Names(tuple(same), MORE_LOOPS)) if same else None,
+        others=message(
+            "other-loops",
+            loops=Names(tuple(others), MORE_LOOPS),
+            instead=message("by-vmap" if in_order else "by-scan"),
+        )
+        if others
+        else None,
+    )
+    arguments = {**fix.arguments, "inner": [first.file, first.line, first.function]}
+    return Fix(words, fix.kind, arguments)
+
+
+def _runs_in_order(run: Run, line: Frame) -> bool:
+    """Return whether the iterations of the loop that begins on ``line`` need results of each other."""
+    loop = loop_calls.loop_from(sources.of(run)(line.file), line.line)
+    return isinstance(loop, ast.While) or (isinstance(loop, ast.For) and loop_calls.carries(loop))
 
 
 def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
@@ -319,7 +341,7 @@ def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
     if loop is None and slug_of(compiled) == "fix-jit-step" and isinstance(running.subject, tuple):
         _, file, line = running.subject
         loop = Frame(file, line, "")  # the iteration to be jitted may be that of a loop around this one
-    return with_inner_loop(run, fix, loop if loop is None or loop.place != compiled.subject else None)
+    return with_inner_loops(run, fix, [loop] if loop is not None and loop.place != compiled.subject else [])
 
 
 def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
@@ -494,7 +516,17 @@ def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
                 seconds=running.seconds,
             )
             kept = [both if f is line else f for f in kept if f is not running]
-    return kept
+    jitted = {
+        f.subject for f in kept if f.code == "JX605" and (fix := fix_of(f)) is not None and fix.kind == "jit"
+    }
+    # The writes of a loop whose operations are to be jitted are then inside jit, too.
+    return [f for f in kept if f.code != "JX607" or f.seconds or ("JX605", *_loop_of(f)) not in jitted]
+
+
+def _loop_of(f: Finding) -> tuple[str, int] | tuple[()]:
+    """Return (file, first line) of the loop that the title of ``f`` names; empty if it names none."""
+    loop = f.title.fields.get("loop") if isinstance(f.title, Message) else None
+    return loop.place if isinstance(loop, Frame) else ()
 
 
 def _is_time_of(f: Finding) -> bool:

@@ -41,6 +41,8 @@ DRAWN = 0.15  # share of the operations of a program that are of a random number
 FEW_RESULTS = 4  # draws for each result of a program that does more with them than to return them
 MOST_DRAWS = 0.25  # share of all seconds of compiling below which repeated draws are no finding
 LITTLE = 0.02  # share of all seconds of compiling below which a loop of few iterations is no finding
+# Below both shares, of all seconds of compiling and of the run's seconds, no unrolled loop is a finding.
+LITTLE_OF_ALL, LITTLE_OF_RUN = 0.05, 0.01
 LINEN = "flax.linen"
 SMALL_TURNS = 0.2  # share of a program's operations that vmap must save if the iterations are small
 MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
@@ -112,6 +114,8 @@ def _finding(run: Run, line: Frame | None, blocks: list[_Block], sites: Sites | 
     if not _saves_enough(blocks, [share for *_, share in shares]):
         return None
     if not many and (all(share < MUCH for *_, share in shares) or seconds < LITTLE * total_seconds(run)):
+        return None
+    if seconds < LITTLE_OF_ALL * total_seconds(run) and seconds < LITTLE_OF_RUN * (run.seconds or 0.0):
         return None
     _, f, largest = blocks[0]
     others = tuple(dict.fromkeys(b.function.display_name for b in blocks if b.function.id != f.id))

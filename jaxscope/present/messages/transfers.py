@@ -215,14 +215,18 @@ TEMPLATES = {
     ),
     "fix-inner-loop": (
         "{fix}. Inside jit, JAX unrolls the Python loop at {loop}, and compiles again if its number of"
-        " iterations changes: {instead}"
+        " iterations changes: {instead}{same}{others}"
     ),
+    "same-for-loops": ". Do the same at {loops}",
+    "other-loops": ". At {loops}, use {instead} instead of the loop",
+    "by-vmap": "jax.vmap",
+    "by-scan": "jax.lax.scan or jax.lax.fori_loop",
     "fix-or-vmap": (
         "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one, so jax.vmap"
         " of {function} (with None in in_axes for arguments that stay the same) computes all in one call"
     ),
     "fix-loop-by-vmap": (
-        "stack the arrays over which it iterates, and use jax.vmap (or jax.lax.scan) instead of the loop"
+        "use jax.vmap (or jax.lax.scan) over what it iterates over (of a list, first make one array)"
     ),
     "fix-loop-by-scan": (
         "each iteration needs results of the one before, so write it as jax.lax.scan or jax.lax.fori_loop (a"
