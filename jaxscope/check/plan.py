@@ -92,7 +92,7 @@ class Plan:
             given.get("select") or (), given.get("ignore") or (), given.get("per-file-ignores") or {}
         )
         folders = [*([str(self._project)] if self._project is not None else []), str(store.here())]
-        text = sources.text if run is None else sources.of(run)
+        text = sources.text if run is None else sources.now(run)
         return Filter(codes, lambda file: relative(file, folders), text)
 
     @property

@@ -61,6 +61,7 @@ class Fold:
         self.stderr: list[ev.StderrWatched] = []  # empty: XLA's output was not recorded
         self.warnings: list[ev.CompilerWarned] = []
         self.sources: dict[str, frozenset[str]] = {}  # checksums of the user's source files, by file name
+        self.copies: dict[str, frozenset[str]] = {}  # hashes of the copies of source files, by file name
         self.cells: dict[str, str] = {}  # the text of the cells of a notebook, by their names (``In[3]``)
         self.unknown: dict[str, int] = {}  # number of events of each kind that this version does not know
         self.damaged = 0  # number of lines of the logs that are not events
@@ -77,6 +78,8 @@ class Fold:
         self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions
         # Returns the contents of the texts of a program, which are in files; model.load sets it.
         self.texts_of: Callable[[Program], Texts] = _no_texts
+        # Returns the stored text with a hash, or None; model.load sets it.
+        self.stored: Callable[[str], str | None] = lambda _: None
         # Returns the user's line and the opcode of each instruction of a program, by the name of the
         # instruction; model.load sets it.
         self.instructions_of: Callable[[Program], Mapping[str, Located]] = lambda _: {}
@@ -171,10 +174,13 @@ class Fold:
         self._function(event.function).seen = event
 
     def _source(self, process: Process, event: ev.SourceSeen) -> None:
-        """Add the checksum of a source file of the user. A notebook cell also has a text."""
+        """Add the checksum of a source file of the user, and the hash of its copy. A notebook cell has a
+        text instead."""
         self.sources[event.file] = self.sources.get(event.file, frozenset()) | {event.sha256}
         if event.text is not None:
             self.cells[event.file] = event.text
+        if event.copy is not None:
+            self.copies[event.file] = self.copies.get(event.file, frozenset()) | {event.copy}
 
     def _context(self, process: Process, event: ev.ContextSeen) -> None:
         """Remember the settings of JAX to which cache keys refer by the id ``event.context``."""

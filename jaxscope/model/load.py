@@ -71,6 +71,7 @@ class Tail:
         texts = Reader(directory, self.run.overheard)
         self.run.texts_of, self.run.unreadable = texts.texts, texts.unreadable
         self.run.instructions_of = texts.instructions
+        self.run.stored = texts.stored
         self._reader = reader.Reader(directory)
         self._queue = Queue(directory)
         self._queued = Queued()

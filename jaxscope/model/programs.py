@@ -43,6 +43,7 @@ class Reader:
         self._directory = directory
         self._warnings = warnings
         self._read: dict[tuple[object, ...], Texts] = {}
+        self._stored: dict[str, str | None] = {}
         self.unreadable: set[str] = set()
 
     def texts(self, p: Program) -> Texts:
@@ -57,6 +58,13 @@ class Reader:
             around = circumstances(p, warnings)
             self._read[key] = read_texts(self._directory, *blobs, around, self.unreadable)
         return self._read[key]
+
+    def stored(self, blob: str) -> str | None:
+        """Return the stored text with the hash ``blob``, such as a copy of a source file; None if it is
+        missing or damaged."""
+        if blob not in self._stored:
+            self._stored[blob] = _text(self._directory, blob)
+        return self._stored[blob]
 
     def instructions(self, p: Program) -> Mapping[str, Located]:
         """Return {name of an HLO instruction of ``p``: opcode and user's line}. GPU kernels have entries, too

@@ -1,6 +1,7 @@
 """Read the user's source files to show lines of them and to analyze them.
 
-A file may be missing or changed, because a run may be read on another machine or much later.
+A file may be missing or changed, because a run may be read on another machine or much later. A run therefore
+has copies of the files, unless it was recorded with ``--redact``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,22 @@ def of(run: Run) -> Callable[[str], str | None]:
 
 
 def _text(run: Run, file: str) -> str | None:
-    """Return the text of ``file``, a file or notebook cell of ``run``. None if the text cannot be shown."""
+    """Return the text of ``file``, a file or notebook cell of ``run``, as it was when the run was recorded.
+    If the run has no copy of the file, or several that differ, return the present text. None if that cannot
+    be shown."""
+    copies = run.copies.get(file, frozenset())
+    if len(copies) == 1 and (copy := run.stored(next(iter(copies)))) is not None:
+        return _lines_ended(copy)
+    return _present(run, file)
+
+
+def now(run: Run) -> Callable[[str], str | None]:
+    """Return a function like that of ``of``, which returns the present text of a file: it has the comments
+    that were written after the run was recorded."""
+    return lambda file: _present(run, file)
+
+
+def _present(run: Run, file: str) -> str | None:
     cell = run.cells.get(file)
     return cell if cell is not None else text(file, run.sources.get(file, frozenset()))
 
@@ -63,7 +79,12 @@ def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
             return None
     except (OSError, RuntimeError):  # RuntimeError: symbolic links in a circle
         return None
-    return content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return _lines_ended(content.decode("utf-8", "replace"))
+
+
+def _lines_ended(content: str) -> str:
+    """Return ``content`` with a newline character at the end of each line."""
+    return content.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _of_project(path: Path, here: Path) -> bool:

@@ -12,14 +12,13 @@ import msgspec
 from jaxscope.analysis import line_names, loop_calls
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.causes import SHAPES
-from jaxscope.analysis.element_reads import only_iterates_or_unpacks
 from jaxscope.analysis.loop_calls import call_at
-from jaxscope.analysis.rewrap_site import last_name, loop_around
+from jaxscope.analysis.rewrap_site import last_name
 from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.model import causes, line_times, sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.rules import computing_operations, resized_operations
+from jaxscope.rules import computing_operations, iterated_arrays, resized_operations
 from jaxscope.rules.computing_operations import eager
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
 from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
@@ -39,7 +38,6 @@ TIMED = frozenset(
     {"JX602", "JX603", "JX604", "JX605", "JX607"}
 )  # rules about the time of operations or copies
 PART_TO_RUN = 0.3  # running the operations takes at least this part of the seconds that compiling them took
-ITERATES = frozenset({"fix-iterate-numpy", "fix-iterate-numpy-arrays"})  # advice for loops over arrays
 WIDE = frozenset({"float64", "complex128", "int64", "uint64"})
 
 
@@ -274,7 +272,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     kept = _of_one_definition(_of_one_class(run, kept))
     before = _on_their_lines(f for f in run.functions.values() if eager(f))
     kept = resized_operations.merged(run, kept, lambda c: _sizes(run, c, before.get(c.id)))
-    kept = _with_functions_below(run, _with_time_to_run(run, _with_time_to_iterate(run, kept)))
+    kept = _with_functions_below(run, _with_time_to_run(run, iterated_arrays.with_time(run, kept)))
     # The function was passed a result that is not sharded as requested.
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
@@ -440,44 +438,6 @@ def _with_all_compilations(
         at_most=True,
     )
     return [both if f is running else f for f in kept if f not in compiled]
-
-
-def _with_time_to_iterate(run: Run, findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge into a finding about a loop over a JAX array (JX133) those about the
-    time in this loop that NumPy would save, too: to read elements one at a time (JX603), and to go through
-    rows (JX605)."""
-    kept = list(findings)
-    for f in [f for f in kept if f.code == "JX133" and slug_of(f) in ITERATES]:
-        inside = [g for g in kept if _is_time_of_rows(run, g, f)]
-        if not inside:
-            continue
-        seconds = sum(g.seconds or 0.0 for g in inside)
-        together = msgspec.structs.replace(
-            f,
-            title=message("with-reading", finding=f.title, seconds=Seconds(seconds)),
-            severity=WARNING if WARNING in (f.severity, *(g.severity for g in inside)) else f.severity,
-            evidence=[
-                *f.evidence,
-                *(e for g in inside for e in (Evidence(g.title, source=g.source), *g.evidence)),
-            ],
-            seconds=(f.seconds or 0.0) + seconds,
-        )
-        kept = [together if g is f else g for g in kept if g not in inside]
-    return kept
-
-
-def _is_time_of_rows(run: Run, f: Finding, over: Finding) -> bool:
-    """Return whether ``f`` is about the time that a loop takes to read the elements or rows of the array of
-    the finding ``over``, which is about the line that iterates over this array."""
-    at = over.source
-    if at is None or f.code not in ("JX603", "JX605") or f.source is None:
-        return False
-    source = sources.of(run)(at.file)
-    first, last = loop_around(source, at.line, comprehensions=True) or (at.line, at.line)
-    lines = _lines(f) if f.code == "JX605" else {f.source.place}
-    if not all(file == at.file and first <= line <= last for file, line in lines):
-        return False
-    return f.code == "JX603" or all(only_iterates_or_unpacks(source, line) for _, line in lines)
 
 
 def _runs(run: Run, compiled: Finding, running: Finding) -> bool:

@@ -665,11 +665,15 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
       file: name of the file, or of the notebook cell.
       sha256: checksum of the file's content, in hexadecimal.
       text: the source of a notebook cell; None: the source is in a file, or was left out by ``--redact``.
+      copy: the hash of the copy of the file in the run directory, ``blobs/<copy>.zst``, in which what looks
+        like a secret is replaced by ``<left out>``. None: there is no copy, because the file is a library's
+        or too long, or because of ``--redact``.
     """
 
     file: str = ""
     sha256: str = ""
     text: str | None = None
+    copy: str | None = None
 
 
 class Unknown(msgspec.Struct, frozen=True):

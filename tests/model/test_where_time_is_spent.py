@@ -218,5 +218,5 @@ def test_the_inner_loop_with_most_of_the_time_is_named(run):
     loaded = run(time(OPERATIONS, 3.0, frame(14)), time(OPERATIONS, 1.0, frame(10)))
     times = [t for d, t in line_times.entries(loaded) if d == OPERATIONS]
     outer = line_times.Loop(frame(9), 14, True, times)
-    assert line_times.inner_loop(loaded, outer, 0.5) == frame(13)
-    assert line_times.inner_loop(loaded, line_times.Loop(frame(13), 14, True, times[:1]), 0.5) is None
+    assert line_times.inner_loops(loaded, outer, 0.5, 0.1) == [frame(13)]
+    assert line_times.inner_loops(loaded, line_times.Loop(frame(13), 14, True, times[:1]), 0.5, 0.1) == []

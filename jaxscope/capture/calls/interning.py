@@ -17,10 +17,12 @@ from jaxscope.capture import notebook_cells, shield, texts
 from jaxscope.capture.calls import functions
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.calls.wrappers import UserCall
-from jaxscope.log import files
+from jaxscope.log import files, secret_values
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
+from jaxscope.schema.file_owner import STANDING, Standing
 
+MAX_COPY = 1_000_000  # bytes of a file; of a longer one no copy is stored
 MAX_SOURCE = 4_000_000  # bytes of a file; model.sources reads files up to the same size
 # Packages for accelerators that JAX tries to use if jax_platforms is not set.
 ACCELERATORS = ("libtpu", "jax_cuda13_plugin", "jax_cuda12_plugin")
@@ -99,9 +101,9 @@ class Introductions:
 
     def sources(self, names: Iterable[str | None]) -> None:
         """Log an event ``SourceSeen``, with a checksum of the content, for each file in ``names`` that this
-        method gets for the first time. If the file cannot be read but ``linecache`` has its text, as for a
-        notebook cell, the event also has this text. None and all other files that cannot be read are
-        ignored."""
+        method gets for the first time, and store a copy of the file if it is the user's. If the file cannot
+        be read but ``linecache`` has its text, as for a notebook cell, the event also has this text. None and
+        all other files that cannot be read are ignored."""
         for name in names:
             if name is not None and name not in self._files:
                 self._files.add(name)
@@ -114,7 +116,17 @@ class Introductions:
                         continue
                     content = text.encode("utf-8", "surrogatepass")
                 digest = hashlib.sha256(content).hexdigest()
-                self._writer.emit(ev.SourceSeen(file=name, sha256=digest, text=text))
+                copy = self._copied(name, content) if text is None else None
+                self._writer.emit(ev.SourceSeen(file=name, sha256=digest, text=text, copy=copy))
+
+    def _copied(self, name: str, content: bytes) -> str | None:
+        """Store ``content``, that of the source file ``name``, without secrets in the run directory, so that
+        reports of this run show the same source after the file was changed. Return the hash of the copy; None
+        if nothing was stored, because the file is a library's or too long, or because of ``--redact``."""
+        if self._writer.filters or len(content) > MAX_COPY or STANDING(name) != Standing.USER:
+            return None
+        stored = self._writer.put_text(secret_values.without(content.decode("utf-8", "replace")))
+        return stored[0] if stored is not None else None
 
     def context(self) -> str:
         """Return the id in the log, such as ``c1``, of JAX's present configuration: the settings that JAX's
