@@ -40,7 +40,7 @@ Findings
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
            → convert state.params to the same dtype before every call, with
-             .astype(...)
+             .astype('float32')
   ▲ JX110  main.<lambda> recompiled 11 times: the jitted function is a     1.4 s
            new object, because a lambda was created again at data.py:31
            (train.py:33)
