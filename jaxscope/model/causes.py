@@ -185,7 +185,7 @@ def recompiled(run: Run, c: Compilation) -> bool:
     to. The exceptions of ``recompilations`` also apply, but a failed trace counts, and so does a call after
     ``.eval_shape()``. Only earlier calls are compared."""
     # A live report calls this for each new call, when later calls are not known yet.
-    if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
+    if c.only_missed or c.entry in ("aot", "nested"):
         return False
     caches, key, earlier, done = _served_by(c), _transform_key(c, _latest_trace(c)), False, 0
     trace: Compilation | None = None
@@ -234,7 +234,7 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
     called = set[object]()  # caches that were used for more than ``eval_shape``
     found = []
     for c in function.compilations:
-        if c.reached == ["fast_path"] or c.entry == "nested":
+        if c.only_missed or c.entry == "nested":
             continue
         new = _objects(c) - objects  # comparing keys takes long: only if there is another object
         objects |= new

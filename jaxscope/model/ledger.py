@@ -44,7 +44,7 @@ def entries(run: Run) -> list[Entry]:
     out are calls that missed only the C++ fast path, and traces inside the trace of another function."""
     groups: dict[tuple[object, ...], list[Compilation]] = {}
     for c in run.compilations.values():
-        if c.reached == ["fast_path"] or c.entry == "nested":
+        if c.only_missed or c.entry == "nested":
             continue
         site = c.site.place if c.site is not None else None
         if c.function.user:

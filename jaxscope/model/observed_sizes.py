@@ -77,7 +77,7 @@ def varying(run: Run) -> list[Varying]:
 
 def _of_function(run: Run, f: Function) -> list[Varying]:
     """Return the entries of ``varying`` for the function ``f``."""
-    every = [c for c in f.compilations if c.key is not None and c.reached != ["fast_path"]]
+    every = [c for c in f.compilations if c.key is not None and not c.only_missed]
     calls = [c for c in every if c.entry == "call"]
     if not calls:  # it is only called under grad or vmap: each of these calls traces it for another size
         calls = [c for c in every if c.entry == "transform" and "traced" in c.reached]

@@ -241,6 +241,11 @@ class Compilation(msgspec.Struct, eq=False):
         return _FAST_PATH
 
     @property
+    def only_missed(self) -> bool:
+        """Return whether the call missed JAX's C++ fast path, but traced, lowered and compiled nothing."""
+        return self.reached is _FAST_PATH
+
+    @property
     def level(self) -> str:
         """Return the first of JAX's caches in which the call was not found: trace, lower, compile or
         fast_path."""
@@ -360,7 +365,7 @@ class Function(msgspec.Struct, eq=False):
     @cached_until_changed
     def fast_path_misses(self) -> int:
         """Return the number of calls that missed JAX's C++ fast path but traced and compiled nothing."""
-        recorded = sum(c.reached == ["fast_path"] for c in self.compilations)
+        recorded = sum(c.only_missed for c in self.compilations)
         return recorded + sum(self.counted_misses.values())
 
     # math.fsum sums exactly, so that the order in which logs were read does not change the last digit.

@@ -250,7 +250,7 @@ def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
 @cached_until_changed
 def _numbered(function: Function) -> list[tuple[int, Compilation]]:
     """Return the result of ``Run.numbered``."""
-    return list(enumerate((c for c in function.compilations if c.reached != ["fast_path"]), 1))
+    return list(enumerate((c for c in function.compilations if not c.only_missed), 1))
 
 
 @cached_until_changed

@@ -85,7 +85,7 @@ def unusual(c: Compilation) -> str:
     if c.entry in _ENTRIES:
         parts.append(_ENTRIES[c.entry])
     reached = c.reached
-    if reached == ["fast_path"]:
+    if c.only_missed:
         parts.append("fast-path miss")
     elif c.failed is not None and "compiled" not in reached:
         parts.append(f"{verb(c.failed.phase)} failed")

@@ -109,7 +109,7 @@ def _function(
     yield from shardings(run, f, shown, number, places, everything=everything)
     yield from _program(run, shown, places, everything=everything)
     yield from _target_programs(run, f, places, everything=everything)
-    slow = [c for c in f.compilations if c.reached == ["fast_path"]]
+    slow = [c for c in f.compilations if c.only_missed]
     if slow and number is None:
         yield from _slow(run, slow, places, everything=everything)
 

@@ -174,9 +174,7 @@ def _of_recompiles(run: Run) -> ByKind:
 
 @cached_until_changed
 def _of_fast_path(run: Run) -> ByKind:
-    return _by_kind(
-        run, lambda f: [(c, causes.of(run, c)[0]) for c in f.compilations if c.reached == ["fast_path"]]
-    )
+    return _by_kind(run, lambda f: [(c, causes.of(run, c)[0]) for c in f.compilations if c.only_missed])
 
 
 def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, Cause]]]) -> ByKind:

@@ -403,7 +403,7 @@ def user(run: Run, r: Row) -> Compilation | None:
         if (
             c.key is not None
             and c.function.user
-            and c.reached != ["fast_path"]
+            and not c.only_missed
             and any(leaf.path in paths for leaf in c.key.arguments)
         ):
             return c

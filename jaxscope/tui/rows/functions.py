@@ -39,7 +39,7 @@ def function_columns(run: Run, starred: Collection[str], places: Places) -> list
         return "eager" if f.seen.eager else "library" if f.seen.library else places.function(f) or "?"
 
     def cause(f: Function, _: int) -> Cell:
-        last = next((c for c in reversed(f.compilations) if c.reached != ["fast_path"]), None)
+        last = next((c for c in reversed(f.compilations) if not c.only_missed), None)
         if last is None:
             return [("fast-path misses only", "dim")]
         words = known_cause(run, last)
@@ -85,7 +85,7 @@ class Attempt(NamedTuple):
 def attempts(run: Run, f: Function) -> list[Attempt]:
     """Return the compilations of ``f`` in order of time, then the first hundred calls that missed only JAX's
     fast path (the C++ cache of jit), so that nothing was compiled."""
-    slow = [Attempt(None, c) for c in f.compilations if c.reached == ["fast_path"]]
+    slow = [Attempt(None, c) for c in f.compilations if c.only_missed]
     return [*(Attempt(n, c) for n, c in run.numbered(f)), *slow[:100]]
 
 

@@ -95,11 +95,7 @@ class Event(NamedTuple):
 def latest(run: Run) -> list[Event]:
     """Return the last LATEST compilations of the user's functions, the latest first."""
     found = [
-        c
-        for f in run.functions.values()
-        if f.user
-        for c in f.compilations[-LATEST:]
-        if c.reached != ["fast_path"]
+        c for f in run.functions.values() if f.user for c in f.compilations[-LATEST:] if not c.only_missed
     ]
     found.sort(key=lambda c: c.t_ns, reverse=True)
     made = []

@@ -77,7 +77,7 @@ class ProgramView(ByMachine):
         selected function, else that of ``rows.default``. None if no call was recorded."""
         run, app = self.feed.run, self.scope
         c = run.compilations.get(app.compilation or "")
-        if c is not None and app.function in (None, c.function.id) and c.reached != ["fast_path"]:
+        if c is not None and app.function in (None, c.function.id) and not c.only_missed:
             return c
         read = run.compilations.get(self.reading or "")  # it stays, even if a newer compilation is recorded
         if read is not None and app.function in (None, read.function.id):
