@@ -19,6 +19,7 @@ from jaxscope.analysis.rewrap_site import (
     Syntax,
     last_name,
     own_nodes,
+    scope_around,
     syntax,
 )
 from jaxscope.schema.libraries import JAX_ROOTS
@@ -148,7 +149,7 @@ def list_converted(source: str | None, line: int) -> str | None:
 def _scope(file_syntax: Syntax, line: int, name: str) -> ast.AST:
     """Return the innermost function around ``line``, or the whole file if that function does not assign to
     the variable ``name``."""
-    _, function = _around(file_syntax.blocks, line)
+    function = scope_around(file_syntax, line)
     return function if function is not None and _assigned(function, name) else file_syntax.tree
 
 

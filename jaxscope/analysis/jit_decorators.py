@@ -13,7 +13,7 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, function_around, last_name, scope_around, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
 JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap"})
@@ -235,9 +235,8 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
         return ()
 
     def place(n: int) -> tuple[object, set[int]]:
-        inside = [b for b in found.blocks if isinstance(b, FUNCTION) and b.lineno <= n <= (b.end_lineno or 0)]
         arguments = {len(c.args) + len(c.keywords) for c in found.calls[n] if last_name(c.func) in names}
-        return max((b.lineno for b in inside), default=0), arguments
+        return function_around(found, n), arguments
 
     if not calls(source, line, names):
         return ()
@@ -255,11 +254,6 @@ def later_method_calls(source: str | None, line: int, names: frozenset[str]) -> 
     if found is None:
         return ()
 
-    def scope(n: int) -> int:
-        kinds = (*FUNCTION, ast.Lambda)
-        inside = [b for b in found.blocks if isinstance(b, kinds) and b.lineno <= n <= (b.end_lineno or 0)]
-        return max((b.lineno for b in inside), default=0)
-
     here = (c.func for c in found.calls.get(line, ()) if isinstance(c.func, ast.Attribute))
     objects = {name for func in here if (name := _root(func)) is not None}
     later = [
@@ -270,7 +264,7 @@ def later_method_calls(source: str | None, line: int, names: frozenset[str]) -> 
         if isinstance(c.func, ast.Attribute) and c.func.attr in names
         if c.func.attr == "apply_fn" or _root(c.func) in objects
     ]
-    return tuple(str(n) for n in dict.fromkeys(later) if scope(n) == scope(line))
+    return tuple(str(n) for n in dict.fromkeys(later) if scope_around(found, n) is scope_around(found, line))
 
 
 def calls_a_function(source: str | None, line: int) -> bool:

@@ -16,7 +16,14 @@ from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.loop_calls import root
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, Syntax, last_name, syntax
+from jaxscope.analysis.rewrap_site import (
+    COMPREHENSIONS,
+    FUNCTION,
+    Syntax,
+    function_around,
+    last_name,
+    syntax,
+)
 
 _NO_DRAW = frozenset({"PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"})
 _MAKES_KEYS = frozenset({"PRNGKey", "fold_in", "key", "split"})
@@ -130,7 +137,7 @@ def in_loops(source: str | None) -> list[Repeated]:
         body: ast.AST = named[0] if len(named) == 1 else passed
         if not isinstance(body, (ast.Lambda, ast.FunctionDef)) or _is_changed(body):
             continue
-        scope = _function_around(found, call.lineno)
+        scope = name_around(found, call.lineno)
         own = {a.arg for a in ast.walk(body) if isinstance(a, ast.arg)}  # also those of functions within it
         own |= {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         carried = _unchanged(body, position, draws) if isinstance(body, ast.FunctionDef) else set()
@@ -182,7 +189,7 @@ def in_python_loops(source: str | None) -> list[Repeated]:
         if _names([ast.parse(key)]) & loop_calls.names_set(inside.repeats) or not loop_calls.carries(loop):
             continue
         if not counters & loop_calls.names_read([*call.args, *call.keywords]):
-            scope = _function_around(found, call.lineno)
+            scope = name_around(found, call.lineno)
             repeated.append(Repeated(scope, key, ast.unparse(call.func), call.lineno, None, loop.lineno))
     return repeated
 
@@ -202,13 +209,11 @@ def _counters(loop: ast.For | ast.While) -> set[str]:
     return found
 
 
-def _function_around(file_syntax: Syntax, line: int) -> str:
+def name_around(file_syntax: Syntax, line: int) -> str:
     """Return the name of the innermost function that contains ``line``; ``<module>`` for code outside
     functions."""
-    around = [
-        n for n in file_syntax.blocks if isinstance(n, FUNCTION) and n.lineno <= line <= (n.end_lineno or 0)
-    ]
-    return max(around, key=lambda n: n.lineno).name if around else "<module>"
+    around = function_around(file_syntax, line)
+    return around.name if around is not None else "<module>"
 
 
 def _functions(file_syntax: Syntax) -> dict[str, list[ast.FunctionDef]]:

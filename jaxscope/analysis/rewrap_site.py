@@ -246,9 +246,10 @@ _RUN = frozenset({"run", "Fire"})  # app.run(main), asyncio.run, fire.Fire call 
 def in_a_loop(source: str | None, line: int) -> bool:
     """Return whether ``line`` is in a loop or a comprehension of the innermost Python function around the
     line. Loops around this function do not count."""
-    around = _blocks(source, line)
-    begins = max((n.lineno for n in around if isinstance(n, SCOPES)), default=0)
-    return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in around)
+    found = syntax(source)
+    scope = scope_around(found, line) if found is not None else None
+    begins = scope.lineno if scope is not None else 0
+    return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in _blocks(source, line))
 
 
 def passes_function(source: str | None, line: int, name: str) -> bool:
@@ -303,6 +304,24 @@ def definition(file_syntax: Syntax, name: str, begins: int) -> ast.FunctionDef |
     the line ``begins``. Return None if there is no such function."""
     named = (n for n in file_syntax.blocks if isinstance(n, FUNCTION) and n.name == name)
     return next((n for n in named if begins in (n.lineno, *(d.lineno for d in n.decorator_list))), None)
+
+
+def function_around(
+    file_syntax: Syntax, line: int, *, inside: bool = False
+) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """Return the innermost function, not counting lambdas, that contains ``line``. Return None for a line
+    outside of functions. If ``inside`` is True, a function that begins on the line does not count."""
+    around = [n for n in file_syntax.blocks if isinstance(n, FUNCTION) and spans(n, line)]
+    return max((n for n in around if not inside or n.lineno < line), key=lambda n: n.lineno, default=None)
+
+
+def scope_around(
+    file_syntax: Syntax, line: int
+) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+    """Return the innermost function or lambda that contains ``line``. Return None for a line outside of
+    functions and lambdas."""
+    around = (n for n in file_syntax.blocks if isinstance(n, SCOPES) and spans(n, line))
+    return max(around, key=lambda n: (n.lineno, n.col_offset), default=None)
 
 
 def loop_around(source: str | None, line: int, *, comprehensions: bool = False) -> tuple[int, int] | None:
@@ -393,14 +412,10 @@ def creates_for_each_call(source: str | None, created: int, called: int) -> bool
 def _scope(file_syntax: Syntax, line: int) -> tuple[ast.AST | None, set[ast.AST]]:
     """Return (innermost def around ``line``, loops and comprehensions around ``line`` in this def). The def
     is None for a line at module level. A def that begins on the line does not count as around it."""
-    around = [n for n in file_syntax.blocks if spans(n, line)]
-    scope = max(
-        (n for n in around if isinstance(n, FUNCTION) and n.lineno < line),
-        key=lambda n: n.lineno,
-        default=None,
-    )
+    scope = function_around(file_syntax, line, inside=True)
     begins = scope.lineno if scope is not None else 0
-    return scope, {n for n in around if isinstance(n, _LOOPS) and n.lineno >= begins}
+    blocks = (n for n in file_syntax.blocks if isinstance(n, _LOOPS) and spans(n, line))
+    return scope, {n for n in blocks if n.lineno >= begins}
 
 
 def _blocks(source: str | None, line: int) -> list[ast.stmt | ast.expr]:
@@ -428,10 +443,9 @@ def callback_around(source: str | None, line: int) -> ast.FunctionDef | ast.Asyn
     """Return the innermost def around ``line`` if the source passes this def to JAX as a callback:
     ``jax.debug.callback(show, x)``, ``io_callback(partial(show, 2), None, x)``; else None."""
     found = syntax(source)
-    defs = [n for n in _blocks(source, line) if isinstance(n, FUNCTION)]
-    if found is None or not defs:
+    innermost = function_around(found, line) if found is not None else None
+    if found is None or innermost is None:
         return None
-    innermost = max(defs, key=lambda n: n.lineno)
     for call in (c for on_line in found.calls.values() for c in on_line):
         name = last_name(call.func)
         of_debug = isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "debug"
@@ -537,9 +551,7 @@ def reached_now_and_then(source: str | None, line: int, text: str | None = None)
     if found is None:
         return False
     around = _blocks(source, line)
-    functions = [n for n in around if isinstance(n, SCOPES)]
-    scope: ast.AST = max(functions, key=lambda n: n.lineno) if functions else found.tree
-    inside = list(ast.walk(scope))
+    inside = list(ast.walk(scope_around(found, line) or found.tree))
     for n in inside:
         if isinstance(n, ast.If) and n.lineno <= line and _is_periodic(n, line, text):
             leaves = any(isinstance(s, (ast.Continue, ast.Return)) for s in n.body)

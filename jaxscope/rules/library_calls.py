@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxscope.analysis.jit_decorators import Jitted, names_of
 from jaxscope.analysis.loop_calls import root
-from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.analysis.rewrap_site import function_around, last_name, syntax
 from jaxscope.model import transfers
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
@@ -32,17 +32,12 @@ def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
     """Return the call of SciPy that gets the function around ``line`` as an argument: ``minimize(objective,
     x0)``; None if there is none."""
     found = syntax(source)
-    if found is None:
+    around = function_around(found, line) if found is not None else None
+    if found is None or around is None:
         return None
-    around = [
-        block
-        for block in found.blocks
-        if isinstance(block, ast.FunctionDef) and block.lineno <= line <= (block.end_lineno or 0)
-    ]
     names = names_of(found.imports, {"scipy"})
-    function = max(around, key=lambda block: block.lineno).name if names and around else None
-    for call in (c for calls in found.calls.values() for c in calls) if function is not None else ():
-        if root(call.func) in names and any(last_name(argument) == function for argument in call.args):
+    for call in (c for calls in found.calls.values() for c in calls) if names else ():
+        if root(call.func) in names and any(last_name(argument) == around.name for argument in call.args):
             return call
     return None
 

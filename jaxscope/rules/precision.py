@@ -12,7 +12,7 @@ from jaxscope.analysis.avals import short_dtype
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, in_a_loop, last_name, syntax, widens
+from jaxscope.analysis.rewrap_site import in_a_loop, last_name, syntax, widens
 from jaxscope.analysis.stablehlo.matmuls import Product
 from jaxscope.analysis.stablehlo.precision import Doubles, Upcast
 from jaxscope.model import sources
@@ -284,7 +284,7 @@ def tolerance_below_precision(run: Run) -> Iterator[Finding]:
         solvers, ran = names_of(found.imports, SOLVERS), key_reuse.called_in(source, functions)
         for call in (c for calls in found.calls.values() for c in calls if root(c.func) in solvers):
             given = _relative_tolerance(call)
-            function = _function_around(found, call)
+            function = key_reuse.name_around(found, call.lineno)
             if given is None or not 0 < given[1] < ROUNDING or function not in ran:
                 continue
             parameter, value = given
@@ -322,17 +322,6 @@ def _relative_tolerance(call: ast.Call) -> tuple[str, float] | None:
         if k.arg == wanted and isinstance(k.value, ast.Constant) and isinstance(k.value.value, (int, float)):
             return wanted, float(k.value.value)
     return None
-
-
-def _function_around(file_syntax: Syntax, call: ast.Call) -> str:
-    """Return the name of the innermost function that contains ``call``; ``<module>`` if ``call`` is not in a
-    function. ``file_syntax`` is the parsed source."""
-    around = [
-        n
-        for n in file_syntax.blocks
-        if isinstance(n, FUNCTION) and n.lineno <= call.lineno <= (n.end_lineno or n.lineno)
-    ]
-    return max(around, key=lambda n: n.lineno).name if around else "<module>"
 
 
 @rule("JX306", "numbers-merged", WARNING)
