@@ -15,7 +15,7 @@ from jaxscope.check import gate
 from jaxscope.check.gate import Late, Part, within
 from jaxscope.check.limits import Limits
 from jaxscope.check.program_limits import of_programs
-from jaxscope.check.unknown import no_such_function, unchecked_note
+from jaxscope.check.unknown import no_such_function, unchecked, unchecked_note
 from jaxscope.model import causes
 from jaxscope.model.function_lookup import matches
 from jaxscope.model.intervals import MOST_SECONDS, UnionOfSpans
@@ -100,7 +100,7 @@ def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
             else message("fix-known-axes", axes=Parts(tuple(sorted(known))))
         )
         text = message("no-such-axis", axis=repr(axis))
-        yield msgspec.structs.replace(unchecked_note(text), severity=ERROR, fix=fix)
+        yield unchecked(text, fix=fix)
 
 
 def axes(run: Run) -> set[str]:
@@ -134,8 +134,7 @@ def _over(
         yield from _seconds_of_run(run, limits.seconds, part_of_run)
     special: dict[str, list[Limits]] = {}
     for pattern, own in functions.items():
-        if not any(matches(f, pattern) for f in run.functions.values()) and not run.defined(pattern):
-            yield no_such_function(run, pattern)
+        yield from no_such_function(run, pattern)
         for f in users:
             if matches(f, pattern):
                 special.setdefault(f.id, []).append(own)

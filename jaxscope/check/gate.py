@@ -146,7 +146,7 @@ def late_after(
             for change in root_cause.together(run, _grouped(_outermost(run, late)))
         ),
         *map(Late, _unplaced(n, [c for c in unplaced if not _of_library(c)], part_of_run)),
-        *map(Late, _missing(run, functions)),
+        *(Late(f) for pattern in functions or () for f in unknown.no_such_function(run, pattern)),
     ]
 
 
@@ -401,14 +401,7 @@ def _unplaced(n: int, compilations: Sequence[Compilation], part_of_run: Part) ->
             step=n,
             reason=reason,
         )
-        fix = message("fix-count-in-one-way")
-        yield msgspec.structs.replace(unknown.unchecked_note(text, uncertain[0]), severity=ERROR, fix=fix)
-
-
-def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
-    for pattern in functions or ():
-        if not any(matches(f, pattern) for f in run.functions.values()) and not run.defined(pattern):
-            yield unknown.no_such_function(run, pattern)
+        yield unknown.unchecked(text, uncertain[0], message("fix-count-in-one-way"))
 
 
 def without_late(findings: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:

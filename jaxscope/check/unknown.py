@@ -4,9 +4,11 @@ fail only with ``--strict``; warnings and errors always do."""
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 
 import msgspec
 
+from jaxscope.model.function_lookup import matches
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Evidence, Finding
@@ -26,9 +28,10 @@ def unchecked_note(text: Words, c: Compilation | None = None) -> Finding:
     )
 
 
-def unchecked(text: Words) -> Finding:
-    """Return an error (JX901) with the title ``text``, which says what could not be checked and why."""
-    return msgspec.structs.replace(unchecked_note(text), severity=ERROR)
+def unchecked(text: Words, c: Compilation | None = None, fix: Words | None = None) -> Finding:
+    """Return an error (JX901) with the title ``text``, which says what could not be checked and why. ``c`` is
+    as in ``unchecked_note``."""
+    return msgspec.structs.replace(unchecked_note(text, c), severity=ERROR, fix=fix)
 
 
 def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Finding:
@@ -44,11 +47,14 @@ def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Fin
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
 
 
-def no_such_function(run: Run, pattern: str) -> Finding:
-    """Return an error (JX901) that no recorded function matches ``pattern``, a name or pattern in the options
-    of a check. Its fix suggests a similar name, if there is one."""
+def no_such_function(run: Run, pattern: str) -> Iterator[Finding]:
+    """Yield an error (JX901) if no recorded function matches ``pattern``, a name or pattern in the options of
+    a check, and the program's files define none with this name. Its fix suggests a similar name, if there is
+    one."""
+    if any(matches(f, pattern) for f in run.functions.values()) or run.defined(pattern):
+        return
     names = {f.display_name for f in run.functions.values() if f.user}
     near = difflib.get_close_matches(pattern, names, 1, 0.5)
     text = message("no-such-function", pattern=repr(pattern))
     fix = message("fix-similar-name", name=near[0]) if near else None
-    return msgspec.structs.replace(unchecked_note(text), severity=ERROR, fix=fix)
+    yield unchecked(text, fix=fix)

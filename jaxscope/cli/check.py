@@ -8,8 +8,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-import msgspec
-
 from jaxscope.cli import config
 from jaxscope.cli.output import chosen, job_of, read_run
 from jaxscope.errors import UsageError
@@ -196,7 +194,7 @@ def _not_checked(e: UsageError) -> Finding:
     from jaxscope.check import unknown
     from jaxscope.schema.messages import message
 
-    return msgspec.structs.replace(unknown.unchecked(message("not-checked", error=e.message)), fix=e.hint)
+    return unknown.unchecked(message("not-checked", error=e.message), fix=e.hint)
 
 
 def _same_program(run_name: str | None, directory: RunDir) -> None:
