@@ -28,7 +28,7 @@ import msgspec
 from jaxscope.log import files
 from jaxscope.log.liveness import STALE_S
 from jaxscope.log.store import RunDir
-from jaxscope.schema.keys import Memory
+from jaxscope.schema.events import TargetCompiled
 from jaxscope.schema.targets import Target
 
 _ID = re.compile(r"[0-9a-f]{16}")
@@ -61,40 +61,8 @@ class Job(msgspec.Struct, frozen=True):
     shardy: bool | None = None
 
 
-class Result(msgspec.Struct, frozen=True):
-    """The result of compiling one program for a target (another accelerator).
-
-    Attributes:
-      id: the id of the job (the program, its compile options and the target).
-      outcome: ok, exhausted (the program does not fit into memory), failed, crashed, late (it took too long)
-        or missing (the compiler is not installed).
-      seconds: seconds until the compiler ended, crashed or was stopped; None: it did not run, or this is
-        unknown.
-      text: the hash of the stored HLO text; None: there is none.
-      text_bytes: size of the HLO text.
-      memory: the compiler's memory analysis; None: unknown.
-      peak_bytes: peak memory on one device; None: the compiler does not state it.
-      cost: the compiler's cost analysis: {name: value}; empty: there is none.
-      error: the compiler's message, how its process ended, or what to install; None: there was no error.
-      compiler: name and version of the compiler.
-      process_bytes: the largest memory that the compiler's process has used so far; None: unknown.
-    """
-
-    id: str
-    outcome: str = OK
-    seconds: float | None = None
-    text: str | None = None
-    text_bytes: int = 0
-    memory: Memory | None = None
-    peak_bytes: int | None = None
-    cost: dict[str, float] = {}
-    error: str | None = None
-    compiler: str | None = None
-    process_bytes: int | None = None
-
-
 # Created at import, because msgspec 0.22 crashes if two threads are the first to decode a type.
-_JOBS, _RESULTS = msgspec.json.Decoder(Job), msgspec.json.Decoder(Result)
+_JOBS, _RESULTS = msgspec.json.Decoder(Job), msgspec.json.Decoder(TargetCompiled)
 _PROCESSES = msgspec.json.Decoder(tuple[int, ...])
 
 
@@ -153,19 +121,20 @@ class Queue:
         OSError if its file was removed."""
         return files.read(self._file(id, "mlir"), MAX_MODULE, within=self._run)
 
-    def put_result(self, result: Result) -> None:
+    def put_result(self, result: TargetCompiled) -> None:
         """Store ``result``, the result of compiling one program, in a file. The compiler's process calls this
-        method; the process that started the compiler reads the file with ``result_of``."""
-        self._write(self._file(result.id, "result"), msgspec.json.encode(result))
+        method; the process that started the compiler reads the file with ``result_of``, and writes the result
+        to the log. ``result.target`` may be missing."""
+        self._write(self._file(result.program, "result"), msgspec.json.encode(result))
 
-    def result_of(self, id: str) -> Result | None:
+    def result_of(self, id: str) -> TargetCompiled | None:
         """Return the result of the job ``id`` (a program to compile for a target), until ``done`` removes it.
         Return None if there is no result yet, or its file is unreadable."""
         try:
             found = _RESULTS.decode(files.read(self._file(id, "result"), MAX_JOB, within=self._run))
         except (OSError, msgspec.MsgspecError):
             return None
-        return found if found.id == id else None
+        return found if found.program == id else None
 
     def done(self, id: str, *, keep: bool = False) -> None:
         """Mark the job ``id`` (a program compiled for a target) as done and remove its files, because its

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxscope.capture import texts
-from jaxscope.log.jobs import EXHAUSTED, FAILED, MISSING, Job, Queue, Result
+from jaxscope.log.jobs import EXHAUSTED, FAILED, MISSING, Job, Queue
 from jaxscope.log.store import RunDir
+from jaxscope.schema.events import TargetCompiled
 from jaxscope.schema.targets import Target
 from jaxscope.targets import gpus
 
@@ -43,7 +44,7 @@ def main(directory: str) -> None:
             queue.put_result(serve(run, queue, path, topologies))
 
 
-def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:
+def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> TargetCompiled:
     """Compile one program for one target (an accelerator that need not exist here) and return the result. The
     compiled HLO is written to the directory of ``run``. If the compiler raises an exception or is not
     installed, the result says so; nothing is raised.
@@ -57,7 +58,7 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
     job = queue.job(path)
     lacking = missing(job.target.platform)
     if lacking is not None:
-        return Result(job.id, MISSING, error=lacking.sentence)
+        return TargetCompiled(program=job.id, outcome=MISSING, error=lacking.sentence)
     started = time.monotonic()
     try:
         name = job.target.name
@@ -73,9 +74,9 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
                 f"the program uses {job.partitions:,} of the {job.target.devices:,} devices of"
                 f" {job.target.name}, and the compiler may not support that subset: {message}"
             )
-        return Result(
-            job.id,
-            outcome,
+        return TargetCompiled(
+            program=job.id,
+            outcome=outcome,
             seconds=time.monotonic() - started,
             error=message[:20_000],
             compiler=compiler_version(job.target.platform),
@@ -89,8 +90,8 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
         cost = texts.cost(executable)
     except Exception:  # not every compile-only client has a cost analysis
         cost = {}
-    return Result(
-        job.id,
+    return TargetCompiled(
+        program=job.id,
         seconds=seconds,
         text=text,
         text_bytes=size,

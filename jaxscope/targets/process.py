@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jaxscope.log import files
-from jaxscope.log.jobs import CRASHED, LATE, Job, Queue, Result
+from jaxscope.log.jobs import CRASHED, LATE, Job, Queue
 from jaxscope.log.store import RunDir
+from jaxscope.schema.events import TargetCompiled
 
 POLL_S = 0.02
 # ``F1121 22:51:36.118198   22687 target.cc:1462] Check failed: ...``, the line of a fatal error of libtpu.
@@ -51,7 +52,7 @@ class Compiler:
     def _log(self) -> Path:
         return self._queue.path / "compiler.log"
 
-    def compile(self, job: Job, path: Path) -> Result:
+    def compile(self, job: Job, path: Path) -> TargetCompiled:
         """Compile the program of ``job`` for its target and return the result. If the compilation fails, the
         result has the error. ``path`` is the job's file.
 
@@ -62,7 +63,7 @@ class Compiler:
         found = self._attempt(job, path)
         return self._attempt(job, path) if used and found.outcome == CRASHED else found
 
-    def _attempt(self, job: Job, path: Path) -> Result:
+    def _attempt(self, job: Job, path: Path) -> TargetCompiled:
         """Give ``job`` to the compiler's process, and wait for the result, the end of the process or the time
         limit. In the last two cases, the result has the outcome ``crashed`` or ``late``."""
         started = time.monotonic()
@@ -73,7 +74,8 @@ class Compiler:
             process.stdin.flush()
         except OSError as e:
             self.close()
-            return Result(job.id, CRASHED, error=f"the compiler's process cannot be started: {e}")
+            message = f"the compiler's process cannot be started: {e}"
+            return TargetCompiled(program=job.id, outcome=CRASHED, error=message)
         while True:
             found = self._queue.result_of(job.id)
             if found is not None:
@@ -83,11 +85,15 @@ class Compiler:
                 found = self._queue.result_of(job.id)
                 message = f"{_how(process.returncode)}{self._last_words()}"
                 self.close()
-                return found or Result(job.id, CRASHED, seconds=time.monotonic() - started, error=message)
+                return found or TargetCompiled(
+                    program=job.id, outcome=CRASHED, seconds=time.monotonic() - started, error=message
+                )
             if time.monotonic() - started > self._limit:
                 self.close()
                 message = f"stopped: not compiled within {self._limit:,.0f} s"
-                return Result(job.id, LATE, seconds=time.monotonic() - started, error=message)
+                return TargetCompiled(
+                    program=job.id, outcome=LATE, seconds=time.monotonic() - started, error=message
+                )
             time.sleep(POLL_S)
 
     def close(self) -> None:

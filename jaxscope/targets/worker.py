@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from jaxscope.log.jobs import CRASHED, FAILED, LATE, Job, Queue, Result
+from jaxscope.log.jobs import CRASHED, FAILED, LATE, Queue
 from jaxscope.log.liveness import beat_of
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
@@ -115,8 +115,8 @@ class Worker:
                 result = self._compiler.compile(job, path)
             else:
                 message = f"jaxscope's compile worker was ended {tried} times during this compilation"
-                result = Result(job.id, CRASHED, error=message)
-            self._say(_event(job, result))
+                result = TargetCompiled(program=job.id, outcome=CRASHED, error=message)
+            self._say(msgspec.structs.replace(result, target=job.target.name))
             self._queue.done(job.id, keep=result.outcome in (CRASHED, LATE))
 
     def _say(self, event: TargetCompiling | TargetCompiled) -> None:
@@ -136,13 +136,6 @@ class Worker:
         if beat is None or beat.going is not None:
             return beat is not None and not beat.going
         return time.time() - beat.at > DEAD_S
-
-
-def _event(job: Job, result: Result) -> TargetCompiled:
-    """Return the event with the ``result`` of compiling ``job``."""
-    fields = msgspec.structs.asdict(result)
-    del fields["id"]  # the event has that of the job
-    return TargetCompiled(program=job.id, target=job.target.name, **fields)
 
 
 def compiler_slots() -> int:

@@ -6,6 +6,7 @@ import pytest
 
 from jaxscope.analysis import machines
 from jaxscope.log import jobs, store
+from jaxscope.schema.events import TargetCompiled
 
 TARGET = machines.parse("v5e:4x4")
 ID = "0123456789abcdef"
@@ -54,9 +55,9 @@ def test_another_file_in_the_directory_is_no_job(queue):
 def test_there_is_no_result_until_there_is_one_whole(queue):
     queue.put(job(), b"")
     assert queue.result_of(ID) is None
-    (queue.path / f"{ID}.result").write_text('{"id": "0123')
+    (queue.path / f"{ID}.result").write_text('{"program": "0123')
     assert queue.result_of(ID) is None
-    queue.put_result(jobs.Result(ID, seconds=2.0))
+    queue.put_result(TargetCompiled(program=ID, seconds=2.0))
     assert queue.result_of(ID).outcome == jobs.OK
 
 

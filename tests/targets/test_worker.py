@@ -30,7 +30,8 @@ TARGET = machines.parse("v5e:4x4")
 # Reads a job's path a line and does what the module's bytes say.
 COMPILER = """
 import os, pathlib, signal, subprocess, sys, time
-from jaxscope.log.jobs import Queue, Result, EXHAUSTED
+from jaxscope.log.jobs import Queue, EXHAUSTED
+from jaxscope.schema.events import TargetCompiled as Result
 from jaxscope.log.store import RunDir
 run = RunDir(sys.argv[1]); queue = Queue(run); served = 0
 for line in sys.stdin:
@@ -50,10 +51,10 @@ for line in sys.stdin:
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         (run.path / "child").write_text(str(child.pid)); time.sleep(600)
     if word == "exhausted":
-        queue.put_result(Result(id, EXHAUSTED, error="RESOURCE_EXHAUSTED: too large")); continue
+        queue.put_result(Result(program=id, outcome=EXHAUSTED, error="RESOURCE_EXHAUSTED: too large")); continue
     served += 1
     text, size = run.put_text(f"HloModule m{served} by {os.getpid()}")
-    queue.put_result(Result(id, seconds=0.1, text=text, text_bytes=size))
+    queue.put_result(Result(program=id, seconds=0.1, text=text, text_bytes=size))
     if word == "answer and die later": time.sleep(0.5)
     if word.startswith("answer and die"): os.kill(os.getpid(), signal.SIGABRT)
 """
