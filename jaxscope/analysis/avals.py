@@ -66,13 +66,17 @@ def type_text(name: str | None) -> str:
     return "?" if name is None else TYPE_NAMES.get(name, name)
 
 
-def aval_bytes(shape: Sequence[int | str] | None, dtype: str | None) -> int | None:
+def aval_bytes(shape: Sequence[int | str] | None, dtype: str | None, *, packed: bool = True) -> int | None:
     """Return the size of an array in bytes, rounded up: 4 per number for ``float32``, 1 for ``bool``, a half
-    for ``int4``. Return None if the shape, the size of a dimension or the size of an element is unknown."""
+    for ``int4``. Return None if the shape, the size of a dimension or the size of an element is unknown.
+
+    If ``packed`` is False, an element takes at least a byte. Compiled programs pack several elements of
+    ``int4`` into a byte, NumPy does not.
+    """
     known = [d for d in shape or () if isinstance(d, int) and d >= 0]
     if shape is None or dtype is None or len(known) != len(shape):
         return None
     bits = 8 if dtype == "bool" else None
     if found := re.fullmatch(r"(?:bfloat|float|uint|int|complex)(\d{1,3})(?:_e\w+)?", dtype):
-        bits = int(found[1])
+        bits = int(found[1]) if packed else max(8, int(found[1]))
     return None if bits is None else (math.prod(known) * bits + 7) // 8

@@ -7,14 +7,13 @@ the cache key of the call, and the number from the number of calls, if that is c
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.avals import aval_bytes
 from jaxscope.analysis.rewrap_site import in_a_loop
 from jaxscope.model import sources
 from jaxscope.model.intervals import MOST_SECONDS
@@ -360,7 +359,7 @@ def _moved(c: Compilation) -> list[_Moved]:
     sums: dict[str, tuple[int, list[str]]] = {}
     for leaf in arguments_read(c):
         direction = _way(c, leaf, target)
-        size = size_of(leaf)
+        size = aval_bytes(leaf.shape, leaf.dtype, packed=False)
         if direction is not None and size:
             total, paths = sums.setdefault(direction, (0, []))
             paths.append(leaf.path)
@@ -411,22 +410,3 @@ def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
         if o.compiled is not None and o.process is c.process
     }
     return next(iter(known)) if len(known) == 1 else None
-
-
-def size_of(leaf: Leaf) -> int | None:
-    """Return the bytes of the argument ``leaf``, computed from its shape and dtype. Elements of less than 8
-    bits count as one byte each. None if that is not possible."""
-    if leaf.shape is None or leaf.dtype is None:
-        return None
-    sizes = [d for d in leaf.shape if isinstance(d, int)]
-    bits = 8 if leaf.dtype == "bool" else _bits(leaf.dtype)
-    if bits is None or len(sizes) != len(leaf.shape):
-        return None
-    return math.prod(sizes) * max(1, bits // 8)
-
-
-def _bits(dtype: str) -> int | None:
-    """Return the bits of an element of the dtype with the name ``dtype``: ``bfloat16`` -> 16,
-    ``float8_e4m3fn`` -> 8. None if the name has no number."""
-    found = re.match(r"[a-z]+(\d{1,3})", dtype)
-    return int(found.group(1)) if found else None

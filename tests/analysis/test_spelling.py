@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxscope.analysis.avals import short_aval, short_dtype
+from jaxscope.analysis.avals import aval_bytes, short_aval, short_dtype
 from jaxscope.analysis.paths import common_prefix, excerpt, tokens
 
 
@@ -25,6 +25,19 @@ def test_avals_read_as_in_a_jaxpr():
     assert short_aval(("batch", 4), "float32", type_name="numpy.ndarray") == "numpy array f32[batch,4]"
     assert short_aval(None, None) == "?"
     assert short_aval(None, None, type_name="Widget") == "Widget"
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "packed", "in_numpy"),
+    [
+        ((3, 5), "float32", 60, 60), ((3, 5), "bool", 15, 15), ((3, 5), "int4", 8, 15), ((), "bfloat16", 2, 2),
+        ((8,), "float8_e4m3fn", 8, 8), ((8,), "float4_e2m1fn", 4, 8), (("batch", 4), "float32", None, None),
+        ((2,), "key<fry>", None, None), (None, "float32", None, None), ((2,), None, None, None),
+    ],
+)  # fmt: skip
+def test_programs_pack_small_types_and_numpy_does_not(shape, dtype, packed, in_numpy):
+    assert aval_bytes(shape, dtype) == packed
+    assert aval_bytes(shape, dtype, packed=False) == in_numpy
 
 
 def test_a_path_comes_apart_at_its_steps_and_back_together():
