@@ -21,6 +21,7 @@ from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, oper
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
 _TYPE = re.compile(r"([su])(8|16|32|64)\[\]")
+_EXACT = {"f32[]": 2**24, "f64[]": 2**53}  # the type has every integer up to here
 _INTEGER = re.compile(r"-?[0-9]{1,18}\Z")
 _PASSES = frozenset({"copy", "bitcast", "convert", "reshape", "optimization-barrier", "broadcast"})
 MAX_DEPTH = 60
@@ -157,6 +158,8 @@ def trip_count(
     values = (start.value, start.value + offset, last, last + offset)
     if limits is not None and not all(limits[0] <= value <= limits[1] for value in values):
         return None, None  # it goes around the end of its type
+    if max(map(abs, values)) > reading.exact:
+        return None, None  # its f32 is another number
     return count, "inferred"
 
 
@@ -193,24 +196,14 @@ def _limits(loop: Instruction, member: int) -> tuple[int, int] | None:
 
 def _range(shape: str) -> tuple[int, int] | None:
     """Return the smallest and the largest value of a scalar integer or boolean of this shape: ``s8[]`` ->
-    (-128, 127). Return None for another shape."""
+    (-128, 127). For ``f32[]`` and ``f64[]``, all integers between the two numbers are exact. Return None for
+    another shape."""
     found = _TYPE.match(shape)
     if found is None:
-        return (0, 1) if shape.startswith("pred[]") else None
+        exact = _EXACT.get(shape[:5])
+        return (-exact, exact) if exact is not None else (0, 1) if shape.startswith("pred[]") else None
     bits = int(found[2])
     return (0, 2**bits - 1) if found[1] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-def _converted(value: Value, source: str, target: str) -> Value:
-    """Return ``value`` after a conversion from the shape ``source`` to ``target``. Return None if the
-    conversion may change the value. A conversion to f32 or f64 counts as exact."""
-    if isinstance(value, Comparison) or target.startswith(("f32[]", "f64[]")):
-        return value
-    before, after = _range(source), _range(target)
-    if isinstance(value, Constant):
-        before = (value.value, value.value)
-    fits = before is not None and after is not None and after[0] <= before[0] and before[1] <= after[1]
-    return value if fits else None
 
 
 def _signed(step: int, limits: tuple[int, int] | None) -> int:
@@ -253,12 +246,14 @@ class _Reading:
 
     Attributes:
       steps: the instructions examined so far; a long line counts as several.
+      exact: the values are exact only if no element that the loop carries is larger or less than minus this.
     """
 
     def __init__(self, graph: CallGraph, limit: int) -> None:
         self._graph = graph
         self._limit = limit
         self.steps = 0
+        self.exact = float("inf")
 
     def _may_examine(self, instruction: Instruction, depth: int) -> bool:
         """Count ``instruction`` in ``steps``, and return whether it may be examined."""
@@ -295,7 +290,7 @@ class _Reading:
             operand = _operand(computation, instruction, 0)
             found = self.value(computation, operand, index, inside, depth + 1)
             if opcode == "convert" and operand is not None:
-                return _converted(found, operand.shape, instruction.shape)
+                return self._converted(found, operand.shape, instruction.shape)
             return found
         callee = self._callee(computation, instruction)
         if callee is not None:
@@ -321,6 +316,19 @@ class _Reading:
                 return Comparison(attribute(instruction.tail, "direction") or "", left, right)
             return _sum(left, right, 1 if opcode == "add" else -1)
         return None
+
+    def _converted(self, value: Value, source: str, target: str) -> Value:
+        """Return ``value`` after a conversion from the shape ``source`` to ``target``. Return None if the
+        conversion may change the value. An element that becomes an f32 or f64 counts as unchanged, and
+        ``exact`` has the largest element for which this is true."""
+        before, after = _range(source), _range(target)
+        if isinstance(value, Constant):
+            before = (value.value, value.value)
+        elif isinstance(value, Element) and after is not None and target.startswith(tuple(_EXACT)):
+            self.exact = min(self.exact, after[1] - abs(value.offset))
+            return value
+        fits = before is not None and after is not None and after[0] <= before[0] and before[1] <= after[1]
+        return value if fits or isinstance(value, Comparison) else None
 
     def _callee(self, computation: Computation, instruction: Instruction) -> Computation | None:
         """Return the computation that a fusion or a call calls; None for another instruction."""

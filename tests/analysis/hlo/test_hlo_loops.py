@@ -222,3 +222,29 @@ def test_a_counter_is_followed_through_a_conversion_that_keeps_it(counter, compa
         f"  %small = {compared}[] convert(%j)\n  %k = {compared}[] constant",
     )
     assert [w.trip_count for w in analyze(text).loops] == [count]
+
+
+@pytest.mark.parametrize(
+    ("compared", "start", "bound", "count"),
+    [
+        ("f32", 16777200, 16777216, 16),  # 2**24
+        ("f32", 16777210, 16777218, None),  # 16777217 has no f32: it is rounded to 16777216
+        ("f32", -16777220, -16777210, None),
+        ("f64", 16777210, 16777218, 8),
+    ],
+)
+def test_a_float_has_all_integers_up_to_a_limit(compared, start, bound, count):
+    text = loop(start=start, bound=bound, test="%float, %k").replace(
+        "  %k = s32[] constant",
+        f"  %float = {compared}[] convert(%j)\n  %k = {compared}[] constant",
+    )
+    assert [w.trip_count for w in analyze(text).loops] == [count]
+
+
+def test_a_constant_that_a_float_does_not_have_is_no_bound():
+    text = loop(bound=16777217, test="%j, %back")
+    text = text.replace(
+        "  ROOT %c = pred", "  %float = f32[] convert(%k)\n  %back = s32[] convert(%float)\n  ROOT %c = pred"
+    )
+    assert [w.trip_count for w in analyze(text).loops] == [None]
+    assert [w.trip_count for w in analyze(text.replace("16777217", "16777216")).loops] == [16777216]
