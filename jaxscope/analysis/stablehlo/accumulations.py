@@ -3,12 +3,11 @@ gives the same result."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
-from jaxscope.analysis.stablehlo import flow, types
-from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo import types
+from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
@@ -17,7 +16,6 @@ SCALES = frozenset(
     {"stablehlo.divide", "stablehlo.multiply"}
 )  # a sum may be scaled by a constant, as for a mean
 SAME = frozenset({"stablehlo.convert", "stablehlo.negate"})
-SPREADS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert"})
 
 
 class Accumulated(msgspec.Struct, frozen=True):
@@ -38,13 +36,13 @@ class Accumulated(msgspec.Struct, frozen=True):
 def find(module: Module, sources: Sources) -> list[Accumulated]:
     """Return the all-reduces in loops whose results the loops only add up, with one item for each line of the
     user's code."""
-    users = flow.users(module)
+    flow = Flow(module)
     found: dict[Frame | None, tuple[int, int]] = {}
     for index, op in enumerate(module.ops):
         if op.name != SUM or not sources.times[op.function] or not sources.in_loop(index):
             continue
-        after = users.get(index, [])
-        if not after or not all(_is_added_up(module.ops, users, index, user) for user in after):
+        after = flow.users.get(index, [])
+        if not after or not all(_is_added_up(flow, index, user) for user in after):
             continue
         sizes = [types.tensor(text).bytes for text in op.outputs]
         count, size = found.get(sources.frame(index), (0, 0))
@@ -52,13 +50,13 @@ def find(module: Module, sources: Sources) -> list[Accumulated]:
     return [Accumulated(count, size, source) for source, (count, size) in found.items()]
 
 
-def _is_added_up(ops: Sequence[Op], users: dict[int, list[int]], value: int, user: int) -> bool:
+def _is_added_up(flow: Flow, value: int, user: int) -> bool:
     """Return whether the operation ``user`` adds the result of the operation ``value`` to a value that a loop
     carries, and the loop only returns the sum (``carry + result``). Before the addition, the result may be
-    converted, negated or scaled by a constant. ``users`` is index of an operation -> indices of the
-    operations that read its result."""
-    while ops[user].name in SAME or (ops[user].name in SCALES and _by_a_constant(ops, ops[user], value)):
-        after = users.get(user, [])
+    converted, negated or scaled by a constant."""
+    ops = flow.module.ops
+    while ops[user].name in SAME or (ops[user].name in SCALES and _by_a_constant(flow, user, value)):
+        after = flow.users.get(user, [])
         if len(after) != 1:
             return False
         value, user = user, after[0]
@@ -66,19 +64,14 @@ def _is_added_up(ops: Sequence[Op], users: dict[int, list[int]], value: int, use
     others = [operand for operand in op.operands if operand != value]
     if op.name != "stablehlo.add" or any(operand >= 0 for operand in others):
         return False
-    return all(ops[last].name in NOT_OPERATIONS for last in users.get(user, []))
+    return all(ops[last].name in NOT_OPERATIONS for last in flow.users.get(user, []))
 
 
-def _by_a_constant(ops: Sequence[Op], op: Op, value: int) -> bool:
-    """Return whether all operands of ``op`` except the result of the operation ``value`` are constants."""
-    return all(operand == value or _is_constant(ops, operand) for operand in op.operands) and len(
-        op.operands
-    ) == len(op.inputs)
-
-
-def _is_constant(ops: Sequence[Op], index: int) -> bool:
-    """Return whether the operation ``ops[index]`` is a constant, maybe repeated, reshaped or converted. A
-    negative index stands for an argument: False."""
-    while index >= 0 and ops[index].name in SPREADS and len(ops[index].operands) == 1:
-        index = ops[index].operands[0]
-    return index >= 0 and ops[index].name in CONSTANTS
+def _by_a_constant(flow: Flow, index: int, value: int) -> bool:
+    """Return whether all operands of the operation ``index`` except the result of the operation ``value`` are
+    constants."""
+    op = flow.module.ops[index]
+    return len(op.operands) == len(op.inputs) and all(
+        operand == value or flow.constant(flow.operand(ReachedValue(index), k)) is not None
+        for k, operand in enumerate(op.operands)
+    )

@@ -52,8 +52,8 @@ def find(module: Module, sources: Sources) -> list[BranchWork]:
     functions = {f.name: k for k, f in enumerate(module.functions)}
     for index in conditionals:
         line, times = sources.own(index).frame, sources.times[module.ops[index].function]
-        constant = values.is_constant(values.operand(flow.ReachedValue(index), 0))  # XLA takes the branch out
-        if line is None or not times or constant or sources.in_library(index):
+        constant = values.constant(values.operand(flow.ReachedValue(index), 0))  # XLA takes the branch out
+        if line is None or not times or constant is not None or sources.in_library(index):
             continue
         for alone in _only_used_by(module, values.users, index):
             counts: dict[int, int] = {}

@@ -127,5 +127,5 @@ def _factors(flow: Flow, value: ReachedValue | None) -> list[ReachedValue | None
     product. None stands for a factor that is an argument of the program or unknown."""
     op = flow.module.ops[value.at] if value is not None else None
     if value is None or op is None or op.name != "stablehlo.multiply":
-        return [] if flow.is_constant(value) else [value]
+        return [value] if flow.constant(value) is None else []
     return [factor for k in (0, 1) for factor in _factors(flow, flow.operand(value, k))]

@@ -18,7 +18,7 @@ import msgspec
 from jaxscope.analysis.stablehlo import broadcast_sums, powers, types, vmapped_sums, work
 from jaxscope.analysis.stablehlo.constraints import NOT_ELEMENTWISE
 from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, ReachedValue
-from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.module import INTEGER, NOT_OPERATIONS, ZERO, Module, Op
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
@@ -64,9 +64,7 @@ _OFFSET = re.compile(r"offset_dims = \[([\d, ]*)\]")
 _EQUAL = re.compile(r"\bEQ\b")
 _SLICE_SIZES = re.compile(r"slice_sizes = array<i64: ([\d, ]*)>")
 _IOTA = re.compile(r"dim = (\d+)")
-_INTEGER = re.compile(r"dense<(-?\d{1,18})>")
 _INVERSE = re.compile(r"= IR?FFT")
-_ZERO = re.compile(r"dense<(0|0\.0+e\+00|false)>")
 DEPTH = 40  # through how many operations a value is followed
 
 
@@ -225,7 +223,7 @@ class _Search:
         if distances := broadcast_sums.find(self.flow, self.sources, index):
             return distances
         p = _product(op)
-        if p is None or all(self.flow.is_constant(self.flow.operand(ReachedValue(index), k)) for k in (0, 1)):
+        if p is None or all(self.flow.constant(self.flow.operand(ReachedValue(index), k)) for k in (0, 1)):
             return []  # XLA computes products of constants when it compiles.
         found = []
         structure = self._structured(index, p)
@@ -746,27 +744,15 @@ class _Search:
 
     def _is_zero(self, value: ReachedValue | None) -> bool:
         """Return whether ``value`` is a constant with only zeros."""
-        constant = self._constant(value)
-        return constant is not None and _ZERO.search(constant.detail) is not None
+        constant = self.flow.constant(value)
+        return constant is not None and ZERO.search(constant.detail) is not None
 
     def _number(self, value: ReachedValue | None) -> int | None:
         """Return the integer that every element of ``value`` equals, or None if ``value`` is not such a
         constant."""
-        constant = self._constant(value)
-        found = _INTEGER.search(constant.detail) if constant is not None else None
+        constant = self.flow.constant(value)
+        found = INTEGER.search(constant.detail) if constant is not None else None
         return int(found[1]) if found is not None else None
-
-    def _constant(self, value: ReachedValue | None) -> Op | None:
-        """Return the constant operation whose numbers ``value`` repeats or converts, or None if there is
-        none."""
-        for _ in range(DEPTH):
-            op = self.ops[value.at] if value is not None else None
-            if op is None or op.name == "stablehlo.constant":
-                return op
-            if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.convert"):
-                return None
-            value = self.flow.operand(value, 0) if value is not None else None
-        return None
 
 
 def _largest_factor(n: int) -> int:

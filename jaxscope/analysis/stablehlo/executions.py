@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
-from jaxscope.analysis.stablehlo.module import CONSTANTS, Module, Op
+from jaxscope.analysis.stablehlo.module import CONSTANTS, INTEGER, Module, Op
 from jaxscope.analysis.stablehlo.sources import BRANCHES, LOOPS, Sources
 
 MANUAL = "sdy.manual_computation"
 _COUNTERS = frozenset({"tensor<i32>", "tensor<i64>", "tensor<ui32>"})
-_INTEGER = re.compile(r"dense<(-?\d{1,18})>")
 
 
 class Executions:
@@ -81,5 +78,5 @@ class Executions:
         op = self._module.ops[index] if index >= 0 else None
         if op is None or op.name not in CONSTANTS or not _COUNTERS.issuperset(op.outputs):
             return None
-        found = _INTEGER.search(op.detail)
+        found = INTEGER.search(op.detail)
         return int(found[1]) if found is not None else None

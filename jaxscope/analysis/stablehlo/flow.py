@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from jaxscope.analysis.stablehlo import types, work
-from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module, Op
 
 # Operations whose result has the same numbers as their operand, in other places or repeated
 BROADCAST = "stablehlo.broadcast_in_dim"
@@ -126,15 +126,15 @@ class Flow:
             return True
         return inner is not None and self.spreads(inner, at.index(dimension))
 
-    def is_constant(self, value: ReachedValue | None) -> bool:
-        """Return whether ``value`` is a constant of the program, possibly converted, repeated or in another
-        order."""
+    def constant(self, value: ReachedValue | None) -> Op | None:
+        """Return the constant of the program that has the numbers of ``value``, which may convert or repeat
+        them or have them in another order. Return None if ``value`` is something else."""
         for _ in range(FOLLOWED):
             op = self.module.ops[value.at] if value is not None else None
             if value is None or op is None or op.name not in SAME_NUMBERS:
-                return op is not None and op.name == "stablehlo.constant"
+                return op if op is not None and op.name in CONSTANTS else None
             value = self.operand(value, 0)
-        return False
+        return None
 
     def inside(self, call: int, operand: int) -> list[tuple[int, int]] | None:
         """Return the operations of a called function that read a value which the call passes, each as (index

@@ -3,17 +3,15 @@ of the optimizer for them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
 
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
-from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, ZERO, Module, Op
 from jaxscope.analysis.stablehlo.values import Value as Array
 
-_ZERO = re.compile(r"dense<(0|-?0\.0+[eE]\+00)>")
 _SAME = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.negate"})
 DEPTH = 20  # through how many operations a value is followed
 
@@ -85,8 +83,8 @@ def _is_zero(flow: Flow, value: ReachedValue | None, depth: int) -> bool:
     if value is None or depth == 0:
         return False
     op = flow.module.ops[value.at]
-    if op.name == "stablehlo.constant":
-        return _ZERO.search(op.detail) is not None
+    if op.name in CONSTANTS:
+        return ZERO.search(op.detail) is not None
     if op.name == "stablehlo.multiply":
         return any(_is_zero(flow, flow.operand(value, k), depth - 1) for k in (0, 1))
     return op.name in _SAME and _is_zero(flow, flow.operand(value, 0), depth - 1)

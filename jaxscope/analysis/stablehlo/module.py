@@ -6,11 +6,15 @@ text.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 CONSTANTS = frozenset({"stablehlo.constant", "mhlo.constant"})
 NOT_OPERATIONS = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.return"})
 CALLS = frozenset({"func.call", "call"})
+INTEGER = re.compile(r"dense<(-?\d{1,18})>")  # in Op.detail of a constant whose elements are all this integer
+ZERO = re.compile(r"dense<(0|-?0\.0+[eE]\+00|false)>")  # and of one with only zeros
 PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"})
 
 

@@ -13,6 +13,7 @@ import re
 
 from jaxscope.analysis.stablehlo import types
 from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, ReachedValue
+from jaxscope.analysis.stablehlo.module import CONSTANTS
 
 POWER = "stablehlo.power"
 COSTLY = "costly-power"
@@ -55,7 +56,7 @@ def _constant(flow: Flow, value: ReachedValue | None, depth: int) -> float | Non
     if value is None or depth == 0:
         return None
     op = flow.module.ops[value.at]
-    if op.name == "stablehlo.constant":
+    if op.name in CONSTANTS:
         found = _NUMBER.search(op.detail)
         return float(found[1]) if found is not None else None
     if op.name == "stablehlo.subtract":

@@ -102,7 +102,7 @@ def _rows(flow: Flow, index: int) -> int | None:
     with at least LEAST (262,144) elements. Return None for other scatters."""
     op = flow.module.ops[index]
     sizes: Sequence[int | None] = types.tensor(op.inputs[0]).shape or () if len(op.inputs) == 3 else ()
-    if len(sizes) < 2 or None in sizes or not flow.is_constant(flow.operand(ReachedValue(index), 0)):
+    if len(sizes) < 2 or None in sizes or flow.constant(flow.operand(ReachedValue(index), 0)) is None:
         return None
     elements, updates = types.tensor(op.inputs[0]).elements or 0, types.tensor(op.inputs[2]).elements or 0
     row = elements // (sizes[0] or 1)

@@ -42,7 +42,7 @@ def find(flow: Flow, index: int) -> list[tuple[str, int, int]]:
         )
     else:
         start, added = 0, maker.name == _SCATTER and _adds(flow, filled.at, summed)
-    if not added or not flow.is_constant(flow.operand(filled, start)):
+    if not added or flow.constant(flow.operand(filled, start)) is None:
         return []
     elements = math.prod(shape)
     return [(COPIES, ELEMENT * elements, ELEMENT * elements // copies)]
