@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from jaxscope.analysis.hlo.calls import CallGraph
-from jaxscope.analysis.hlo.lexing import attribute, fields, metadata, number, operands
+from jaxscope.analysis.hlo.lexing import attribute, fields, metadata, number
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 from jaxscope.schema.keys import Frame
 
@@ -211,11 +211,8 @@ class Attribution:
 
     @staticmethod
     def _operands_of(computation: Computation, instruction: Instruction) -> list[Instruction]:
-        """Return the operands of ``instruction``, at most _NEIGHBOURS (40); none for a parameter or
-        constant."""
-        if instruction.opcode in ("parameter", "constant"):
-            return []
-        found = (computation.find(name) for name in operands(instruction.tail)[:_NEIGHBOURS])
+        """Return the operands of ``instruction``, at most _NEIGHBOURS (40)."""
+        found = (computation.find(name) for name in instruction.inputs[:_NEIGHBOURS])
         return [i for i in found if i is not None]
 
     @staticmethod

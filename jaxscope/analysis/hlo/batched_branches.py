@@ -19,7 +19,6 @@ from jaxscope.analysis.hlo import cost, shapes
 from jaxscope.analysis.hlo.attribution import Attribution, frame_id, op_name
 from jaxscope.analysis.hlo.calls import CallGraph
 from jaxscope.analysis.hlo.frames import Frames, in_library
-from jaxscope.analysis.hlo.lexing import operands
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 from jaxscope.analysis.stablehlo.work import COMPARED
 from jaxscope.schema.keys import Frame
@@ -191,8 +190,7 @@ def _operations(graph: CallGraph, computation: Computation, instruction: Instruc
         return cost.flops(graph, computation, instruction) or 0
     shape = instruction.shape
     if instruction.opcode in _REDUCES:
-        read = operands(instruction.tail)
-        operand = computation.find(read[0]) if read else None
+        operand = computation.operand(instruction, 0)
         shape = operand.shape if operand is not None else shape
     parsed = shapes.parse(shape)
     if isinstance(parsed, tuple):

@@ -19,7 +19,7 @@ import msgspec
 from jaxscope.analysis.hlo import branches, shapes
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
-from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operands, unquote
+from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
 from jaxscope.schema.keys import Frame
 
@@ -237,8 +237,7 @@ def _of_product(
 def _array(computation: Computation, instruction: Instruction, number: int) -> shapes.Array | None:
     """Return the shape of operand ``number`` of an instruction. Return None if there is no such operand, or
     if it is no array."""
-    inputs = operands(instruction.tail)
-    operand = computation.find(inputs[number]) if number < len(inputs) else None
+    operand = computation.operand(instruction, number)
     shape = shapes.parse(operand.shape) if operand else None
     return shape if isinstance(shape, shapes.Array) else None
 

@@ -232,8 +232,7 @@ class Weights:
         """Return (computation, name) of the value that a get-tuple-element selects; None if unknown. The
         value is known for a tuple in the same computation, and for a member of a loop's state that no
         iteration changes."""
-        at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
-        carried = computation.find(inputs[0]) if inputs else None
+        at, carried = number(attribute(instruction.tail, "index")), computation.operand(instruction, 0)
         if at is None or carried is None:
             return None
         if carried.opcode == "tuple":
@@ -257,8 +256,7 @@ class Weights:
     ) -> tuple[Computation, str] | None:
         """Return (computation, name) of the initial value of member ``at`` of the tuple that ``loop``
         carries; None if unknown. ``computation`` contains ``loop``."""
-        inputs = operands(loop.tail)
-        start = computation.find(inputs[0]) if inputs else None
+        start = computation.operand(loop, 0)
         return _operand(computation, start, at) if start is not None and start.opcode == "tuple" else None
 
     def _multiplied_with(

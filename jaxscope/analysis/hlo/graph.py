@@ -162,11 +162,7 @@ def _edges(
       groups: name of a computation -> names of the fusions, loops, conditionals and calls around it, the
         outermost first.
     """
-    if i.opcode in ("parameter", "constant"):
-        return []
-    found = [
-        Edge(_id(computation, name), _id(computation, i.name), n) for n, name in enumerate(operands(i.tail))
-    ]
+    found = [Edge(_id(computation, name), _id(computation, i.name), n) for n, name in enumerate(i.inputs)]
     inside = (*groups[computation.name], i.name)
     # Edges from further callers could form a circle, if one call reads the result of another.
     called = [c for c in calls.of(computation, i) if groups[c.callee.name] == inside]

@@ -17,7 +17,7 @@ import msgspec
 
 from jaxscope.analysis.hlo import shapes
 from jaxscope.analysis.hlo.calls import CallGraph, Trips, names
-from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operand_text, operands
+from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operand_text
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
 _TYPE = re.compile(r"([su])(8|16|32|64)\[\]")
@@ -284,10 +284,10 @@ class _Reading:
             place = number(operand_text(instruction.tail).strip())
             if place is None or inside is None:
                 return None if place is None else Element(place, index)
-            outer = _operand(inside.caller, inside.call, place)
+            outer = inside.caller.operand(inside.call, place)
             return self.value(inside.caller, outer, index, inside.outer, depth + 1)
         if opcode in _PASSES or _hands_on(opcode):
-            operand = _operand(computation, instruction, 0)
+            operand = computation.operand(instruction, 0)
             found = self.value(computation, operand, index, inside, depth + 1)
             if opcode == "convert" and operand is not None:
                 return self._converted(found, operand.shape, instruction.shape)
@@ -297,7 +297,7 @@ class _Reading:
             into = CallFrame(computation, instruction, inside)
             return self.value(callee, callee.root, index, into, depth + 1)
         if index >= 0:
-            member = _operand(computation, instruction, index) if opcode == "tuple" else None
+            member = computation.operand(instruction, index) if opcode == "tuple" else None
             return self.value(computation, member, -1, inside, depth + 1)
         if opcode == "constant":
             text = operand_text(instruction.tail).strip()
@@ -308,10 +308,10 @@ class _Reading:
             place = number(attribute(instruction.tail, "index"))
             if place is None:
                 return None
-            return self.value(computation, _operand(computation, instruction, 0), place, inside, depth + 1)
+            return self.value(computation, computation.operand(instruction, 0), place, inside, depth + 1)
         if opcode in ("add", "subtract", "compare"):
-            left = self.value(computation, _operand(computation, instruction, 0), -1, inside, depth + 1)
-            right = self.value(computation, _operand(computation, instruction, 1), -1, inside, depth + 1)
+            left = self.value(computation, computation.operand(instruction, 0), -1, inside, depth + 1)
+            right = self.value(computation, computation.operand(instruction, 1), -1, inside, depth + 1)
             if opcode == "compare":
                 return Comparison(attribute(instruction.tail, "direction") or "", left, right)
             return _sum(left, right, 1 if opcode == "add" else -1)
@@ -375,7 +375,7 @@ class _Reading:
         """
         if depth > MAX_DEPTH:
             return None
-        value = self.value(caller, _operand(caller, loop, 0), index)
+        value = self.value(caller, caller.operand(loop, 0), index)
         if isinstance(value, Constant):
             return value
         # The value is an element of the outer loop's tuple, which the outer body does not change.
@@ -392,12 +392,6 @@ def _hands_on(opcode: str) -> bool:
     """Return whether an instruction with this opcode passes a value on, as a part of an asynchronous
     operation: ``copy-start``, ``*-done`` or ``*-update``."""
     return opcode.endswith(("-done", "-update")) or opcode == "copy-start"
-
-
-def _operand(computation: Computation, instruction: Instruction, place: int) -> Instruction | None:
-    """Return operand ``place`` of ``instruction``; None if there is none."""
-    inputs = operands(instruction.tail)
-    return computation.find(inputs[place]) if place < len(inputs) else None
 
 
 def _sum(left: Value, right: Value, sign: int) -> Value:

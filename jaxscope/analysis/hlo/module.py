@@ -50,6 +50,12 @@ class Instruction(
         # XLA prints an asynchronous operation as NAME-start (with its attributes), NAME-update and NAME-done.
         return self.opcode.removesuffix("-start")
 
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the operands. Empty for a parameter and a constant, which have a number or a value in
+        their place."""
+        return operands(self.tail) if self.opcode not in ("parameter", "constant") else []
+
 
 class Computation:
     """One computation of a module, with its instructions in the order of the text. This is the order of
@@ -76,14 +82,18 @@ class Computation:
             self._by_name = {i.name: i for i in self.instructions}
         return self._by_name.get(name)
 
+    def operand(self, instruction: Instruction, place: int) -> Instruction | None:
+        """Return operand ``place`` of ``instruction``, one of this computation; None if there is none."""
+        inputs = operands(instruction.tail)
+        return self.find(inputs[place]) if place < len(inputs) else None
+
     def readers(self, name: str) -> Sequence[Instruction]:
         """Return the instructions of this computation that have the instruction ``name`` as an operand."""
         if self._readers is None:
             self._readers = {}
             for instruction in self.instructions:
-                if instruction.opcode not in ("parameter", "constant"):
-                    for operand in dict.fromkeys(operands(instruction.tail)):
-                        self._readers.setdefault(operand, []).append(instruction)
+                for operand in dict.fromkeys(instruction.inputs):
+                    self._readers.setdefault(operand, []).append(instruction)
         return self._readers.get(name, ())
 
     @property

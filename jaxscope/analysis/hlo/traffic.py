@@ -180,7 +180,7 @@ class Traffic:
         for _ in range(MAX_DEPTH):
             if writer is None or (writer.opcode not in _VIEWS and not writer.opcode.endswith("-done")):
                 break
-            writer = entry.find((operands(writer.tail) or [""])[0])
+            writer = entry.operand(writer, 0)
         if writer is None or writer.opcode in _VIEWS or writer.opcode == "tuple":
             return 0
         if writer.operation in _NOT_WRITTEN and not _is_matrix(writer):
