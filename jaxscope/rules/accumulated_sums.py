@@ -9,7 +9,7 @@ from jaxscope.analysis import jit_decorators
 from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import evidence
+from jaxscope.rules.programs import about
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -31,10 +31,7 @@ def sum_in_each_iteration(run: Run) -> Iterator[Finding]:
                 code="JX403",
                 severity=WARNING,
                 certainty=CERTAIN,
-                title=text,
-                function=f.id,
-                source=source,
-                evidence=evidence(p, text, source),
+                **about(p, f, text, source),
                 fix=Fix(message("fix-sum-after-the-loop", inserted=_inserted(run, source)), "sum_after"),
                 subject=(source,),
             )

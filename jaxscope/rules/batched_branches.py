@@ -14,7 +14,7 @@ from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import MOST, evidence, running_share
+from jaxscope.rules.programs import MOST, about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -61,10 +61,7 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
                     code="JX206",
                     severity=WARNING if share >= MUCH else NOTE,
                     certainty=LIKELY,
-                    title=text,
-                    function=f.id,
-                    source=line,
-                    evidence=evidence(p, text, line),
+                    **about(p, f, text, line),
                     fix=_instead(call, branch) if same is None else _select(same),
                     seconds=running_share(run, f, share),
                     at_most=True,
@@ -95,10 +92,7 @@ def work_before_branch(run: Run) -> Iterator[Finding]:
             code="JX212",
             severity=WARNING if one.share >= MUCH else NOTE,
             certainty=LIKELY,
-            title=text,
-            function=f.id,
-            source=line,
-            evidence=evidence(p, text, line),
+            **about(p, f, text, line),
             fix=Fix(message("fix-compute-in-branch"), "branch"),
             seconds=running_share(run, f, one.share),
             at_most=True,

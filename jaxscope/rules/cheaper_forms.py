@@ -26,7 +26,7 @@ from jaxscope.model import line_times, sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import FASTER, takes_time, users
-from jaxscope.rules.programs import evidence, running_share
+from jaxscope.rules.programs import about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Message, message
@@ -112,10 +112,7 @@ def costly_form(run: Run) -> Iterator[Finding]:
                 code="JX211",
                 severity=NOTE if minor else WARNING,
                 certainty=LIKELY if form.kind in (POSITIONS, DISTANCES, OUTER, COPIES) else CERTAIN,
-                title=title,
-                function=f.id,
-                source=line,
-                evidence=evidence(p, title, line),
+                **about(p, f, title, line),
                 fix=Fix(_fix(form, written), "cheaper_form", {"form": form.kind}),
                 subject=(line, form.kind),
                 seconds=None if at_most is None else running_share(run, f, at_most),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import evidence
+from jaxscope.rules.programs import about
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Bytes, Names, message
@@ -35,9 +35,6 @@ def frozen_parameters(run: Run) -> Iterator[Finding]:
             code="JX213",
             severity=WARNING if much else NOTE,
             certainty=LIKELY,
-            title=text,
-            function=f.id,
-            source=site,
-            evidence=evidence(p, text, site),
+            **about(p, f, text, site),
             fix=Fix(message("fix-train-some"), "partition", {"paths": list(frozen.paths)}),
         )

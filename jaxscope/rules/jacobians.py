@@ -13,7 +13,7 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import evidence, running_share
+from jaxscope.rules.programs import about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.line_times import COMPILING
@@ -52,10 +52,7 @@ def jacobian_mode(run: Run) -> Iterator[Finding]:
                 code="JX210",
                 severity=WARNING if run.platform == "cpu" else NOTE,  # accelerators run passes in parallel
                 certainty=LIKELY,
-                title=title,
-                function=f.id,
-                source=j.source,
-                evidence=evidence(p, title, j.source),
+                **about(p, f, title, j.source),
                 fix=Fix(message("fix-jacfwd" if reverse else "fix-jacrev"), "other_mode"),
                 subject=(j.source,),
                 seconds=running_share(run, f, 1 - j.others / j.passes),
@@ -115,10 +112,7 @@ def _shifted(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[Findin
             code="JX210",
             severity=WARNING if run.platform == "cpu" else NOTE,
             certainty=LIKELY,
-            title=title,
-            function=f.id,
-            source=s.source,
-            evidence=evidence(p, title, s.source),
+            **about(p, f, title, s.source),
             fix=Fix(message("fix-grad"), "grad"),
             subject=(s.source,),
             seconds=running_share(run, f, 1 - BACKWARD / s.evaluations),

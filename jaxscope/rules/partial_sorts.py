@@ -8,7 +8,7 @@ from jaxscope.analysis.stablehlo.partial_sorts import PartialSort
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import evidence, running_share
+from jaxscope.rules.programs import about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
@@ -36,10 +36,7 @@ def sort_for_few(run: Run) -> Iterator[Finding]:
                 code="JX209",
                 severity=WARNING,
                 certainty=CERTAIN if s.used else LIKELY,
-                title=text,
-                function=f.id,
-                source=line,
-                evidence=evidence(p, text, line),
+                **about(p, f, text, line),
                 fix=Fix(_instead(s), "top_k", {"k": s.used}),
                 subject=(line,),
                 seconds=running_share(run, f, 1.0),

@@ -22,7 +22,7 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import of_compiled
-from jaxscope.rules.programs import and_more, evidence, running_share, small
+from jaxscope.rules.programs import about, and_more, running_share, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix, fix_of
 from jaxscope.schema.messages import Bytes, Message, Names, Words, message
@@ -151,10 +151,7 @@ def _finding(
         code="JX506",
         severity=WARNING if mostly else NOTE,
         certainty=LIKELY,
-        title=text,
-        function=f.id,
-        source=line,
-        evidence=evidence(p, text, line),
+        **about(p, f, text, line),
         fix=fix,
         seconds=running_share(run, f, mostly) if mostly else None,
         at_most=bool(mostly),

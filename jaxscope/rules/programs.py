@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterator, Sequence
+from typing import TypedDict
 
 from jaxscope.analysis.programs import peak_bytes
 from jaxscope.analysis.rewrap_site import syntax
@@ -36,6 +37,19 @@ def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
     of ``p``."""
     c: Compilation = p.compilations[-1]
     return [Evidence(text, compilation=c.id, program=p.id, source=source)]
+
+
+class _About(TypedDict):
+    title: Words
+    function: str
+    source: Frame | None
+    evidence: list[Evidence]
+
+
+def about(p: Program, f: Function, text: Words, line: Frame | None) -> _About:
+    """Return fields of a ``Finding`` about the program ``p`` of the function ``f``: its title ``text``, which
+    is also its evidence, and the line ``line``."""
+    return {"title": text, "function": f.id, "source": line, "evidence": evidence(p, text, line)}
 
 
 def and_more(arrays: int) -> Message | None:

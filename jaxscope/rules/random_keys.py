@@ -15,7 +15,7 @@ from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import evidence
+from jaxscope.rules.programs import about
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
@@ -260,10 +260,7 @@ def draws_in_loops(run: Run) -> Iterator[Finding]:
                 code="JX135",
                 severity=NOTE if solver or _EVALUATION.search(f.seen.name) else WARNING,
                 certainty=LIKELY,
-                title=text,
-                function=f.id,
-                source=loop,
-                evidence=evidence(p, text, loop),
+                **about(p, f, text, loop),
                 fix=Fix(message("fix-key-in-state"), "fold_in"),
                 subject=(loop,),
             )

@@ -9,7 +9,7 @@ from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import evidence, running_share
+from jaxscope.rules.programs import about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -41,10 +41,7 @@ def whole_checkpoint(run: Run) -> Iterator[Finding]:
             code="JX207",
             severity=WARNING,
             certainty=LIKELY,
-            title=text,
-            function=f.id,
-            source=line,
-            evidence=evidence(p, text, line),
+            **about(p, f, text, line),
             fix=Fix(message("fix-checkpoint-parts"), "checkpoint_parts"),
             seconds=running_share(run, f, again.flops / again.all_flops),
             at_most=True,

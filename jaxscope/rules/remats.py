@@ -12,7 +12,7 @@ from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import evidence
+from jaxscope.rules.programs import about
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Bytes, Message, Percent, message
@@ -36,10 +36,7 @@ def involuntary_rematerialization(run: Run) -> Iterator[Finding]:
                 code="JX402",
                 severity=WARNING,
                 certainty=CERTAIN if r.source is not None else LIKELY,
-                title=text,
-                function=f.id,
-                source=r.source or p.compilations[-1].site,
-                evidence=evidence(p, text, r.source or p.compilations[-1].site),
+                **about(p, f, text, r.source or p.compilations[-1].site),
                 fix=Fix(message("fix-reshard-in-steps"), "reshard_in_steps"),
                 subject=(r.source, r.before, r.after, r.bytes),
             )
@@ -99,10 +96,7 @@ def scan_residuals(run: Run) -> Iterator[Finding]:
                 code="JX513",
                 severity=NOTE,
                 certainty=LIKELY,
-                title=text,
-                function=f.id,
-                source=source,
-                evidence=evidence(p, text, source),
+                **about(p, f, text, source),
                 fix=Fix(_checkpoint(run, r), "checkpoint"),
                 subject=(source,),
             )

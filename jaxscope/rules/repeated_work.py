@@ -15,7 +15,7 @@ from jaxscope.model import line_times, sources
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import LONG, users
-from jaxscope.rules.programs import MOST, evidence, running_share
+from jaxscope.rules.programs import MOST, about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -72,10 +72,7 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
             code="JX208",
             severity=WARNING if share >= MUCH else NOTE,
             certainty=LIKELY,
-            title=text,
-            function=f.id,
-            source=site,
-            evidence=evidence(p, text, site),
+            **about(p, f, text, site),
             fix=Fix(
                 message("fix-compute-before-loop", arguments=Names(names, MOST), function=f.display_name),
                 "hoist",
@@ -111,10 +108,7 @@ def _of_constants(
         code="JX208",
         severity=WARNING if share >= MUCH else NOTE,
         certainty=LIKELY,
-        title=text,
-        function=f.id,
-        source=line,
-        evidence=evidence(p, text, line),
+        **about(p, f, text, line),
         fix=Fix(advice, "hoist"),
         seconds=running_share(run, f, share),
         at_most=True,
@@ -156,10 +150,7 @@ def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | 
                 code="JX208",
                 severity=WARNING,
                 certainty=LIKELY,
-                title=text,
-                function=f.id,
-                source=site,
-                evidence=evidence(p, text, site),
+                **about(p, f, text, site),
                 fix=Fix(message("fix-keep-results", function=f.display_name, arrays=arrays), "hoist"),
                 seconds=sum(spent) if long else None,
                 at_most=True,

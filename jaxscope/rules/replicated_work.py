@@ -15,7 +15,7 @@ from jaxscope.model import sharding_audit
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import evidence, mesh_axes, running_share
+from jaxscope.rules.programs import about, evidence, mesh_axes, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Field, Message, Names, Parts, Percent, message
@@ -45,10 +45,7 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
             code="JX512",
             severity=WARNING if n == most else NOTE,
             certainty=LIKELY,
-            title=text,
-            function=f.id,
-            source=c.site,
-            evidence=evidence(p, text, c.site),
+            **about(p, f, text, c.site),
             fix=_shard(arguments, f.display_name, devices),
             subject=(),
         )
@@ -118,10 +115,7 @@ def _gathered(run: Run, p: Program, f: Function, texts: Texts) -> Finding | None
         code="JX515",
         severity=WARNING,
         certainty=LIKELY,
-        title=text,
-        function=f.id,
-        source=line,
-        evidence=evidence(p, text, line),
+        **about(p, f, text, line),
         fix=Fix(message("fix-gather-results"), "gather_results"),
         subject=("gathered",),
         seconds=running_share(run, f, share * (1 - 1 / hlo.num_partitions)),

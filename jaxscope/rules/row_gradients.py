@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxscope.analysis.stablehlo.row_gradients import RowGradient
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import evidence, running_share
+from jaxscope.rules.programs import about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -45,10 +45,7 @@ def gradient_of_table(run: Run) -> Iterator[Finding]:
                 code="JX214",
                 severity=WARNING if share >= MUCH else NOTE,
                 certainty=LIKELY,
-                title=text,
-                function=f.id,
-                source=at,
-                evidence=evidence(p, text, at),
+                **about(p, f, text, at),
                 fix=Fix(message("fix-gradient-of-rows"), "rows"),
                 subject=(line,),
                 seconds=running_share(run, f, share),

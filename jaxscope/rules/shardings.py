@@ -31,7 +31,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
 from jaxscope.rules.placement import place_for_pmap
-from jaxscope.rules.programs import MIB, MOST, and_more, evidence
+from jaxscope.rules.programs import MIB, MOST, about, and_more
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame, Partition, Sharding, same_line
@@ -274,10 +274,7 @@ def uneven_split(run: Run) -> Iterator[Finding]:
                 code="JX504",
                 severity=WARNING if 20 * (u.padded - size) >= u.padded else NOTE,
                 certainty=LIKELY,
-                title=text,
-                function=f.id,
-                source=source,
-                evidence=evidence(p, text, source),
+                **about(p, f, text, source),
                 fix=Fix(
                     message("fix-pad-with-mask", dimension=k, padded=u.padded, parts=n),
                     "pad",

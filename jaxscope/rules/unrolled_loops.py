@@ -19,7 +19,7 @@ from jaxscope.model.records import Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import sample_sites
 from jaxscope.rules.each_program import costliest
-from jaxscope.rules.programs import MOST, evidence
+from jaxscope.rules.programs import MOST, about, evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
@@ -178,10 +178,7 @@ def _repeated_draws(run: Run) -> Iterator[Finding]:
             code="JX202",
             severity=WARNING,
             certainty=LIKELY,
-            title=text,
-            function=f.id,
-            source=drawn.source,
-            evidence=evidence(p, text, drawn.source),
+            **about(p, f, text, drawn.source),
             fix=Fix(message("fix-repeated-draws", function=f.display_name), "vmap"),
             seconds=seconds,
             at_most=True,

@@ -18,7 +18,7 @@ from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import MOST, evidence, running_share, small
+from jaxscope.rules.programs import MOST, about, running_share, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -119,10 +119,7 @@ def _finding(p: Program, f: Function, unread: _Unread, at: Frame | None, warning
         code="JX514",
         severity=WARNING if warning else NOTE,
         certainty=LIKELY,
-        title=unread.text,
-        function=f.id,
-        source=at,
-        evidence=evidence(p, unread.text, at),
+        **about(p, f, unread.text, at),
         fix=Fix(unread.fix, "return_less", {"paths": unread.names}),
     )
 
@@ -205,10 +202,7 @@ def _computed(run: Run, p: Program, f: Function, u: UnreadWork, at: Frame | None
         code="JX514",
         severity=WARNING if u.share >= 2 * MUCH else NOTE,
         certainty=LIKELY,
-        title=text,
-        function=f.id,
-        source=at,
-        evidence=evidence(p, text, at),
+        **about(p, f, text, at),
         fix=Fix(message("fix-compute-what-is-read"), "return_less"),
         seconds=running_share(run, f, u.share),
         at_most=True,
