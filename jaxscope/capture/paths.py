@@ -9,17 +9,12 @@ from __future__ import annotations
 import collections
 import functools
 from collections.abc import Callable
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodType,
-    ModuleType,
-)
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from jaxscope.capture.attributes import MISSING, attribute, dictionary, slots
 
 MAX_NODES = 50_000
 MAX_DEPTH = 24
@@ -27,7 +22,6 @@ MAX_DEPTH = 24
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
 # The methods of functools.partial itself: a subclass may define its own
 _OF_PARTIAL = tuple(vars(functools.partial)[name] for name in ("func", "args", "keywords"))
-IN_C = (MemberDescriptorType, GetSetDescriptorType)  # slots and __dict__
 CODE = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 
 
@@ -95,15 +89,16 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
             return [(f"[{i}]", v) for i, v in enumerate(sequence.__iter__(value))]
     if issubclass(kind, (*PLAIN, *CODE, np.generic)):
         return None
-    raw = slot(value, "_raw_value")  # flax nnx.Variable: the value goes by the variable's own name
-    if raw is not None:
+    raw = attribute(value, "_raw_value")  # flax nnx.Variable: the value goes by the variable's own name
+    if raw is not MISSING and raw is not None:
         return [("", raw)]
-    attributes = slot(value, "__dict__")
-    if not isinstance(attributes, dict):
-        names = getattr(kind, "__dataclass_fields__", None) or _slots(kind)
+    attributes = dictionary(value)
+    if attributes is None:
+        names = getattr(kind, "__dataclass_fields__", None) or slots(kind)
         if not names:
             return None
-        attributes = {n: slot(value, n) for n in names}
+        held = {n: attribute(value, n) for n in names}
+        attributes = {n: None if v is MISSING else v for n, v in held.items()}
     # Flax's lists have the attributes "0", "1", ... for their items, and "_length".
     counts = ("_length",) if kind.__module__.partition(".")[0] == "flax" else ()
     steps = ((_attribute(n, kind), v) for n, v in list(attributes.items()) if n not in counts)
@@ -135,39 +130,6 @@ def kind_name(kind: type) -> str:
     if kind is type(None):
         return "None"
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _slots(kind: type) -> list[str]:
-    """Return the names that the class ``kind`` and its bases list in ``__slots__``, bases first, as Python
-    stores them (``_Kind__x`` for ``__x``). ``__dict__`` and ``__weakref__`` are not returned."""
-    found: list[str] = []
-    for owner in reversed(kind.__mro__):
-        slots = owner.__dict__.get("__slots__", ())
-        names: list[Any] = [slots] if isinstance(slots, str) else list(slots)
-        if any(str(n).startswith("__") for n in names):  # Python's name for the slot __x is _Kind__x
-            names = [n if n in owner.__dict__ else f"_{owner.__name__.lstrip('_')}{n}" for n in names]
-        found += [
-            n for n in names if isinstance(n, str) and isinstance(owner.__dict__.get(n), MemberDescriptorType)
-        ]
-    return found
-
-
-def _is_descriptor(kind: type) -> bool:
-    """Return whether ``kind`` is a class of descriptors, such as ``property``."""
-    return any("__get__" in owner.__dict__ for owner in kind.__mro__)
-
-
-def slot(value: Any, name: str) -> Any:
-    """Return the attribute ``name`` of ``value``; None if ``value`` has no such attribute or it cannot be
-    read. No code of the class is called, such as ``__getattr__`` or a property."""
-    try:
-        for owner in type(value).__mro__ if name != "__dict__" else ():
-            found = owner.__dict__.get(name)
-            if found is not None and type(found) not in IN_C and _is_descriptor(type(found)):
-                return object.__getattribute__(value, "__dict__").get(name)
-        return object.__getattribute__(value, name)
-    except Exception:
-        return None
 
 
 _Chain = tuple[int, Any] | None  # ids of the containers around an object, innermost first

@@ -20,7 +20,6 @@ from jaxscope.jax_internals.arrays import staged_bytes as staged_bytes
 from jaxscope.jax_internals.arrays import staged_source as staged_source
 from jaxscope.jax_internals.arrays import staging as staging
 from jaxscope.jax_internals.arrays import stands_for as stands_for
-from jaxscope.jax_internals.arrays import wrapped_function as wrapped_function
 from jaxscope.jax_internals.availability import needed_for as needed_for
 from jaxscope.jax_internals.availability import table as table
 from jaxscope.jax_internals.availability import untested as untested

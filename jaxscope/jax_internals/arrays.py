@@ -154,15 +154,6 @@ def given_to_jit(value: Any) -> Any:
     return function if known(function) else value
 
 
-def wrapped_function(value: Any) -> Any:
-    """Return the attribute ``__wrapped__`` of ``value``, such as the user's function in a jitted one; None if
-    there is none. No ``__getattr__`` of the program's classes is called."""
-    try:
-        return object.__getattribute__(value, "__wrapped__")
-    except AttributeError:
-        return None
-
-
 def device_assignment(sharding: Any) -> Any:
     """Return the devices of a sharding in the order of its shards; None if the sharding has no such list."""
     return getattr(sharding, "_device_assignment", None)

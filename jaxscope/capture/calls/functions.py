@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames
-from jaxscope.capture.paths import kind_name, slot
+from jaxscope.capture.attributes import attribute, dictionary
+from jaxscope.capture.paths import kind_name
 from jaxscope.schema import function_ids
 from jaxscope.schema.events import FunctionSeen
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS
@@ -173,8 +174,8 @@ def _held(layer: Any) -> list[Any]:
             values.append(cell.cell_contents)
         except ValueError:  # a cell not filled yet
             continue
-    attributes = getattr(layer, "__dict__", None)
-    if isinstance(attributes, dict):
+    attributes = dictionary(layer)
+    if attributes is not None:
         values += [attributes[n] for n in INNER if n in attributes]
     elif not isinstance(layer, (FunctionType, BuiltinFunctionType)):
         values += [getattr(layer, n) for n in ("f", "fun") if hasattr(layer, n)]
@@ -270,7 +271,7 @@ def is_jitted_where_defined(function: Any) -> bool:
     a function defined inside another function. For an object that is neither a function nor a method, return
     whether this object is jitted."""
     if isinstance(function, MethodType):
-        own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
+        own = dictionary(function.__self__) or {}
         if not frames.is_library(type(function.__self__).__module__):
             own = {}  # the user has written model.apply = jax.jit(model.apply)
         held = own.get(function.__name__, function)
@@ -354,19 +355,16 @@ def _code_of(value: Any, visited: list[Any]) -> str:
         return f"{_code_of(value.__func__, visited)}.{_class_of(value.__self__)}"
     if isinstance(value, functools.partial):
         return f"partial({_code_of([value.func, *value.args, *value.keywords.values()], visited)})"
-    return _code_of(slot(value, "__wrapped__"), visited) or _class_of(value)
+    return _code_of(attribute(value, "__wrapped__", in_c=True), visited) or _class_of(value)
 
 
 def _functions_of(instance: Any) -> dict[str, Any]:
     """Return the attributes stored in ``instance`` that are or contain functions: ``{"self.loss": squared}``.
     Its own methods (bound or jitted) are left out, because they belong to the class. At most MAX_CAPTURED
     attributes are read."""
-    attributes = slot(instance, "__dict__")
     found = {}
-    for name, value in itertools.islice(
-        list(attributes.items()) if type(attributes) is dict else (), MAX_CAPTURED
-    ):
-        method = value if isinstance(value, MethodType) else slot(value, "__wrapped__")
+    for name, value in itertools.islice(list((dictionary(instance) or {}).items()), MAX_CAPTURED):
+        method = value if isinstance(value, MethodType) else attribute(value, "__wrapped__", in_c=True)
         of_class = isinstance(method, MethodType) and method.__self__ is instance
         if not of_class and _code_of(value, []):
             found[f"self.{name}"] = value
@@ -408,7 +406,7 @@ def _signature_text(function: Any, inner: Any) -> str | None:
     """
     # The functions that a transform of haiku returns have other parameters than the user's function.
     try:
-        called = function if "_original_fn" in getattr(function, "__dict__", ()) else inner
+        called = function if "_original_fn" in (dictionary(function) or ()) else inner
         signature = inspect.signature(called)
         parameters = [
             p if p.default is p.empty else p.replace(default=_Default(p.default))

@@ -27,6 +27,7 @@ import numpy as np
 
 from jaxscope import jax_internals
 from jaxscope.capture import paths
+from jaxscope.capture.attributes import dictionary
 from jaxscope.capture.calls import nnx_graphdef
 from jaxscope.capture.calls.functions import Serials
 from jaxscope.jax_internals.devices import device_ranges
@@ -119,7 +120,7 @@ def _object(value: Any, level: int) -> str:
     has no repr. Containers nested deeper than ``level`` become ``...``."""
     kind = type(value)
     if kind.__module__.partition(".")[0] == "jax" and "__call__" in kind.__dict__:  # a custom_jvp
-        named = (object.__getattribute__(value, "__dict__") or {}).get("__qualname__")
+        named = (dictionary(value) or {}).get("__qualname__")
         return f"<{kind.__qualname__} {named}>" if isinstance(named, str) else f"<{kind.__qualname__}>"
     if getattr(kind, "__repr__", None) is object.__repr__:
         return f"<{kind.__module__}.{kind.__qualname__}{_plain_fields(value)}>"

@@ -267,7 +267,7 @@ def _follow(value: Any, key: Any) -> Any:
         if hasattr(key, "name"):  # GetAttrKey
             if issubclass(kind, tuple):
                 return value[kind._fields.index(key.name)]  # type: ignore[attr-defined]
-            return object.__getattribute__(value, key.name) if key.name in _own(value) else None
+            return dict(attributes(value)).get(key.name)
         if hasattr(key, "idx") and issubclass(kind, _SEQUENCES):
             return value[key.idx]
         if hasattr(key, "key") and issubclass(kind, dict):
@@ -275,8 +275,3 @@ def _follow(value: Any, key: Any) -> Any:
     except Exception:
         pass
     return None
-
-
-def _own(value: Any) -> set[str]:
-    """Return the names of the attributes that are stored in ``value`` itself, and not in its class."""
-    return {name for name, _ in attributes(value)}

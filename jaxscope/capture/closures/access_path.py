@@ -6,17 +6,12 @@ This calls no property and no ``__getattr__`` of the program, and keeps no value
 from __future__ import annotations
 
 import functools
-from types import (
-    FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodType,
-    ModuleType,
-)
+from types import FunctionType, MethodType
 from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames
+from jaxscope.capture.attributes import MISSING, attribute, of_class
 from jaxscope.capture.calls import functions
 from jaxscope.capture.closures import bytecode
 
@@ -26,8 +21,6 @@ WATCHED = "_jaxscope_function"  # the attribute of a function watched by jaxscop
 
 Step = tuple[str, Any]  # (kind of the step, key): ("attribute", "lr"), ("item", 0), ("global", "scale")
 Place = tuple[Step, ...]  # the path to a value, from a function
-MISSING: Any = object()
-_METHODS = (FunctionType, staticmethod, classmethod)
 
 
 def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any]]:
@@ -105,53 +98,6 @@ def step(value: Any, how: str, key: Any) -> Any:
         return cells[key].cell_contents if key < len(cells) else MISSING
     except ValueError:  # not assigned yet
         return MISSING
-
-
-def attribute(value: Any, name: str) -> Any:
-    """Return ``value.name``, read from the object's dictionary, its slots and its class without calling code.
-    For a method, this is the function in the class. Return MISSING if it is a property or is not found."""
-    kind = type(value)
-    if issubclass(kind, ModuleType):
-        return ModuleType.__getattribute__(value, "__dict__").get(name, MISSING)
-    if issubclass(kind, type):
-        return of_class(value, name)
-    found = of_class(kind, name)
-    if type(found) is MemberDescriptorType:
-        try:
-            return found.__get__(value, kind)
-        except AttributeError:  # a slot without a value
-            return MISSING
-    computed = type(found) not in _METHODS and of_class(type(found), "__get__") is not MISSING
-    if computed and of_class(type(found), "__set__") is not MISSING:
-        return MISSING  # a property
-    own = dictionary(value)
-    if own is not None and name in own:
-        return own[name]
-    return MISSING if computed else found
-
-
-def dictionary(value: Any) -> dict[str, Any] | None:
-    """Return the ``__dict__`` of ``value``, an object that is no class and no module. Return None if there is
-    none, or if the class of ``value`` defines ``__dict__`` as a property: reading it would run code of the
-    program."""
-    descriptor = of_class(type(value), "__dict__")
-    if type(descriptor) is not GetSetDescriptorType:
-        return None
-    try:
-        attributes = descriptor.__get__(value, type(value))
-    except AttributeError:
-        return None
-    return attributes if type(attributes) is dict else None
-
-
-def of_class(kind: type, name: str) -> Any:
-    """Return the attribute ``name`` as the class ``kind`` or one of its bases stores it, without calling
-    code. Return MISSING if no class has it."""
-    for holder in type.__getattribute__(kind, "__mro__"):
-        space = type.__getattribute__(holder, "__dict__")
-        if name in space:
-            return space[name]
-    return MISSING
 
 
 def item(value: Any, key: Any) -> Any:

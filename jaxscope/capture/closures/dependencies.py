@@ -14,19 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxscope.capture import frames, paths
+from jaxscope.capture.attributes import MISSING, attribute, dictionary, of_class
 from jaxscope.capture.calls import functions
 from jaxscope.capture.closures import bytecode
 from jaxscope.capture.closures.access_path import (
     INSIDE,
-    MISSING,
     SELF,
     WATCHED,
     Place,
     Step,
-    attribute,
-    dictionary,
     item,
-    of_class,
     step,
     target,
 )

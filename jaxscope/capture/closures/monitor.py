@@ -22,6 +22,7 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames, paths, shield
+from jaxscope.capture.attributes import MISSING
 from jaxscope.capture.calls import signature, wrappers
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.closures import access_path, fingerprint
@@ -174,7 +175,7 @@ class Guard:
         if function is None:
             return
         value = access_path.resolve(function, snapshot.bound, read.found.place)
-        if value is access_path.MISSING:
+        if value is MISSING:
             snapshot.drop(read)  # the variable was deleted: the next trace will raise an error
         elif not read.mark.same(value):
             self.report(snapshot, read, value, occasion, "rebound")

@@ -12,6 +12,7 @@ from types import CellType, FrameType
 from typing import Any
 
 from jaxscope.capture import frames, paths
+from jaxscope.capture.attributes import dictionary
 from jaxscope.schema import libraries
 from jaxscope.schema.arrays import CLOSURE, CONTAINER, DICT, FRAME, OBJECT, TRACE, UNSEEN, Holder
 
@@ -98,6 +99,6 @@ def _owner(attributes: dict[Any, Any]) -> str | None:
     """Return the class name of the object whose ``__dict__`` is ``attributes``; None if no such object is
     found."""
     for holder in gc.get_referrers(attributes):
-        if getattr(type(holder), "__dictoffset__", 0) and paths.slot(holder, "__dict__") is attributes:
+        if dictionary(holder) is attributes:
             return paths.kind_name(type(holder))
     return None

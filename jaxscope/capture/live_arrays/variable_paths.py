@@ -36,6 +36,7 @@ import numpy as np
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames, paths, waiting_thread
+from jaxscope.capture.attributes import MISSING, attribute, dictionary
 from jaxscope.jax_internals import frame_reading
 from jaxscope.schema import libraries
 from jaxscope.schema.file_owner import Standing
@@ -277,7 +278,7 @@ class VariablePaths:
             if issubclass(kind, dict):
                 raw = KEY if length is None or length <= MANY_KEYS else ONE_OF_MANY
             if issubclass(kind, queues.Queue):
-                self._note_limit(paths.slot(value, "__dict__"))
+                self._note_limit(dictionary(value))
             if length is not None or kind is _CACHE:
                 self._note_length(node, value, length or 0)
             self._enqueue(queue, node, pairs, raw, depth + 1)
@@ -341,9 +342,7 @@ class VariablePaths:
             if not issubclass(kind, ModuleType):
                 self._search_later(node, value)
             return ()
-        inner = paths.children(value)
-        if inner is None:
-            inner = _slots(value, kind)
+        inner = paths.children(value) or []
         inner = [*inner, *_held_in_c(value, kind, bool(inner))]
         if issubclass(kind, Mapping):
             dicts = [child for _, child in inner if type(child) is dict]
@@ -391,23 +390,6 @@ def _holds_atoms(value: Any) -> bool:
     return all(type(item) in _ATOMS for item, _ in zip(items, range(SAMPLE), strict=False))
 
 
-def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
-    """Return (step, value) of each attribute of ``value`` that its class ``kind`` or a base class lists in
-    ``__slots__``: ``(".w", array)``. Attributes that are not set are left out."""
-    found = []
-    for owner in kind.__mro__:
-        names = owner.__dict__.get("__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            private = name.startswith("__") and not name.endswith("__")
-            member = owner.__dict__.get(f"_{owner.__name__.lstrip('_')}{name}" if private else name)
-            if inspect.ismemberdescriptor(member):
-                try:
-                    found.append((f".{name}", member.__get__(value, kind)))
-                except AttributeError:  # not set
-                    continue
-    return found
-
-
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
     """Return (step of the path, child) for objects to which ``value``, of type ``kind``, refers in other ways
     than by attributes: the items of an object array, the traceback of an exception, the results in an
@@ -418,9 +400,8 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
     ``value`` has no ``__dict__``.
     """
     if issubclass(kind, BaseException):
-        return [
-            (f".{n}", paths.slot(value, n)) for n in ("args", "__traceback__", "__cause__", "__context__")
-        ]
+        names = ("args", "__traceback__", "__cause__", "__context__")
+        return [(f".{n}", attribute(value, n, in_c=True)) for n in names]
     if kind is TracebackType:
         return [(f".<locals>.{n}", v) for n, v in _locals(value.tb_frame)] + [("", value.tb_next)]
     if kind is FrameType:
@@ -438,7 +419,7 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
             return ()
         items = np.ndarray.ravel(np.asarray(value))
         return () if _holds_atoms(items[:LARGE].tolist()) else [(None, v) for v in items.tolist()]
-    if attributes or isinstance(paths.slot(value, "__dict__"), dict):
+    if attributes or dictionary(value) is not None:
         return ()
     return [("", r) for r in gc.get_referents(value) if r is not kind]
 
@@ -469,8 +450,8 @@ def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
     elif issubclass(kind, FunctionType):
         yield from _inside_python_function(f)
     else:
-        wrapped = jax_internals.wrapped_function(f)
-        if wrapped is not None:
+        wrapped = attribute(f, "__wrapped__", in_c=True)
+        if wrapped is not MISSING:
             yield "", wrapped
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxscope.capture.closures import access_path, bytecode, dependencies
+from jaxscope.capture.closures import bytecode, dependencies
 from jaxscope.capture.closures.bytecode import ATTRIBUTE, CLOSURE, GLOBAL, ITEM, PARAMETER, Name
 
 
@@ -86,34 +86,6 @@ def test_closure_cells_are_distinguished_from_globals():
         (GLOBAL, "c", ()),
         (CLOSURE, "b", ()),
     }
-
-
-def test_an_attribute_is_found_without_running_code():
-    class Base:
-        shared = 1
-        __slots__ = ("slot",)
-
-    class Odd(Base):
-        def __init__(self):
-            self.own, self.slot = 2, 3
-
-        @property
-        def computed(self):
-            raise AssertionError
-
-        def __getattr__(self, name):
-            raise AssertionError
-
-        def __getattribute__(self, name):
-            raise AssertionError
-
-    odd = object.__new__(Odd)
-    object.__setattr__(odd, "own", 2)
-    Base.slot.__set__(odd, 3)
-    assert [access_path.attribute(odd, n) for n in ("own", "slot", "shared")] == [2, 3, 1]
-    assert [access_path.attribute(odd, n) for n in ("computed", "nothing")] == [access_path.MISSING] * 2
-    object.__setattr__(odd, "shared", 5)
-    assert access_path.attribute(odd, "shared") == 5, "its own stands before its class's"
 
 
 def test_the_walk_follows_the_users_functions_and_ends_at_libraries():
