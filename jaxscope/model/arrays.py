@@ -13,6 +13,7 @@ import msgspec
 
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.paths import tokens
+from jaxscope.analysis.sums import known_sum
 from jaxscope.model.records import Process
 from jaxscope.model.run import Run
 from jaxscope.schema.arrays import (
@@ -266,8 +267,7 @@ class Sum(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int | None:
-        sizes = [g.all_bytes for g in self.groups]
-        return None if None in sizes else sum(n or 0 for n in sizes)
+        return known_sum(g.all_bytes for g in self.groups)
 
 
 def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:

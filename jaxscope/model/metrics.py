@@ -26,6 +26,7 @@ from jaxscope.analysis.stablehlo.constants import Constant
 from jaxscope.analysis.stablehlo.matmuls import Product
 from jaxscope.analysis.stablehlo.precision import Upcast
 from jaxscope.analysis.stablehlo.reading import Reading
+from jaxscope.analysis.sums import known_sum
 from jaxscope.log.jobs import EXHAUSTED, OK
 from jaxscope.model import target_programs
 from jaxscope.model.records import Program
@@ -339,7 +340,7 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
             name: Collectives(
                 count=len(members),
                 executions=_executions(members),
-                bytes=None if any(c.bytes is None for c in members) else sum(c.bytes or 0 for c in members),
+                bytes=known_sum(c.bytes for c in members),
                 within=_counted((source_function(c), 1) for c in members),
             )
             for name, members in _grouped(hlo.collectives, collective_key).items()

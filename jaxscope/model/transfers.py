@@ -7,14 +7,14 @@ the cache key of the call, and the number from the number of calls, if that is c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import aval_bytes
 from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.analysis.sums import known_sum
 from jaxscope.model import sources
 from jaxscope.model.intervals import MOST_SECONDS
 from jaxscope.model.records import Compilation, Function, Process, cached_until_changed
@@ -27,8 +27,6 @@ ARGUMENT = "argument"
 # Kinds of transfers that no expression of the user requests: constants and arguments of a program, and the
 # option jax_debug_nans.
 NOT_ASKED = ("constant", "debug_nans", ARGUMENT)
-
-_Number = TypeVar("_Number", int, float)
 
 
 class Transfer(msgspec.Struct, frozen=True):
@@ -148,11 +146,11 @@ def summed(members: Sequence[Transfer]) -> Transfer:
         return first
     return msgspec.structs.replace(
         first,
-        count=_known_sum(t.count for t in members),
-        bytes=_known_sum(t.bytes for t in members),
-        views=_known_sum(t.views for t in members),
-        waits=_known_sum(t.waits for t in members),
-        blocked_seconds=_known_sum(t.blocked_seconds for t in members),
+        count=known_sum(t.count for t in members),
+        bytes=known_sum(t.bytes for t in members),
+        views=known_sum(t.views for t in members),
+        waits=known_sum(t.waits for t in members),
+        blocked_seconds=known_sum(t.blocked_seconds for t in members),
         first_seconds=sum(t.first_seconds for t in members),
         steps=max((t.steps for t in members if t.steps is not None), default=None),
         first_step=min((t.first_step for t in members if t.first_step is not None), default=None),
@@ -165,12 +163,6 @@ def summed(members: Sequence[Transfer]) -> Transfer:
         first_ns=min(t.first_ns for t in members),
         last_ns=max(t.last_ns for t in members),
     )
-
-
-def _known_sum(values: Iterable[_Number | None]) -> _Number | None:
-    """Return the sum of ``values``. None if one of them is None (unknown)."""
-    known = list(values)
-    return None if None in known else sum(n for n in known if n is not None)
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:

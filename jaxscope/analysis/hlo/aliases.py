@@ -23,6 +23,7 @@ from jaxscope.analysis.hlo import shapes
 from jaxscope.analysis.hlo.attribution import op_name
 from jaxscope.analysis.hlo.lexing import attribute, attributes, number, operand_text
 from jaxscope.analysis.hlo.module import Module
+from jaxscope.analysis.sums import known_sum
 
 _ALIAS = re.compile(r"\{([\d,\s]*+)\}:\s*\((\d{1,9}),\s*\{([\d,\s]*+)\}(?:,\s*([a-z\-]++))?\)")
 _DONOR = re.compile(r"\((\d{1,9}),\s*\{([\d,\s]*+)\}\)")
@@ -135,7 +136,7 @@ def read(module: Module) -> Memory:
         outputs=outputs,
         aliases=aliases,
         donors=donors,
-        argument_bytes=shapes.total([_device_bytes(p.shape) for p in parameters]) if module.entry else None,
+        argument_bytes=known_sum([_device_bytes(p.shape) for p in parameters]) if module.entry else None,
         output_bytes=_device_bytes(_result(module, header)) if outputs else None,
         alias_bytes=_alias_bytes(aliases, outputs, header),
     )
@@ -174,7 +175,7 @@ def _alias_bytes(aliases: list[Alias], outputs: list[str], header: dict[str, str
     has no ``HloModule`` line, so that ``header`` is empty."""
     if not header:
         return None
-    return shapes.total([_device_bytes(text) if (text := _at(outputs, a.output)) else None for a in aliases])
+    return known_sum([_device_bytes(text) if (text := _at(outputs, a.output)) else None for a in aliases])
 
 
 def _at(outputs: list[str], path: Sequence[int]) -> str | None:

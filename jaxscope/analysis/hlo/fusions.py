@@ -13,6 +13,7 @@ from jaxscope.analysis.hlo.calls import FUSIONS, CallGraph
 from jaxscope.analysis.hlo.cost import CUSTOM_CALLS
 from jaxscope.analysis.hlo.lexing import attribute, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
+from jaxscope.analysis.sums import known_sum
 from jaxscope.schema.keys import Frame
 
 KINDS = ("loop", "input", "output", "custom")
@@ -99,7 +100,7 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
         body = calls[0].callee if calls else None  # None in a truncated text
         if body is not None and body.name not in held:
             sizes = [shapes.text_bytes(i.shape) for i in body.instructions if i.opcode == "parameter"]
-            held[body.name] = contents(graph, body), shapes.total(sizes)
+            held[body.name] = contents(graph, body), known_sum(sizes)
         ops, bytes_in = held[body.name] if body else ({}, None)
         found.append(
             Fusion(

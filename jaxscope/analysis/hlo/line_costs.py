@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from jaxscope.analysis.hlo.program import Program
+from jaxscope.analysis.sums import known_sum
 
 
 class LineCost(msgspec.Struct):
@@ -44,17 +45,12 @@ def of_program(program: Program) -> dict[Place, LineCost]:
             cost = at(frame.file, frame.line)
             cost.fusions += 1
             if n == 0:
-                cost.moved_bytes = _sum(cost.moved_bytes, fusion.moved_bytes)
+                cost.moved_bytes = known_sum((cost.moved_bytes, fusion.moved_bytes))
     for collective in program.collectives:
         if collective.source is not None:
             cost = at(collective.source.file, collective.source.line)
             cost.collectives[collective.kind] = cost.collectives.get(collective.kind, 0) + 1
-            cost.sent_bytes = _sum(cost.sent_bytes, collective.sent_bytes)
+            cost.sent_bytes = known_sum((cost.sent_bytes, collective.sent_bytes))
     for line in program.flops_by_line:
         at(line.source.file, line.source.line).flops = line.flops
     return found
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    """Return the sum, or None if one of the two numbers is None, unknown."""
-    return None if one is None or other is None else one + other

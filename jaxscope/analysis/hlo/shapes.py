@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Sequence
 
 import msgspec
 
 from jaxscope.analysis.hlo.lexing import split
+from jaxscope.analysis.sums import known_sum
 
 _ARRAY = re.compile(r"([a-z][a-z0-9]*+)\[([^\]]*+)\](?:\{([^}]*+)\})?+$")
 _PLAIN = re.compile(r"(token|opaque)(?:\[\])?(?:\{[^}]*+\})?+$")
@@ -187,7 +187,7 @@ def device_bytes(shape: Shape | None) -> int | None:
     tiled = any(isinstance(member, Array) and member.tiles for member in shape)
     # v2 and v3 round up to 1,024 bytes, v5p, v6e and tpu7x only to 32. The text does not say which it is.
     addresses = _buffer(TPU_ADDRESS * len(shape)) if tiled else ADDRESS * len(shape)
-    return total([*(device_bytes(member) for member in shape), addresses])
+    return known_sum([*(device_bytes(member) for member in shape), addresses])
 
 
 def total_bytes(shape: Shape | None) -> int | None:
@@ -197,13 +197,7 @@ def total_bytes(shape: Shape | None) -> int | None:
         return None
     if isinstance(shape, Array):
         return shape.bytes
-    return total([total_bytes(member) for member in shape])
-
-
-def total(sizes: Sequence[int | None]) -> int | None:
-    """Return the sum of the sizes, or None if one of them is unknown."""
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+    return known_sum(total_bytes(member) for member in shape)
 
 
 def of_result(opcode: str, text: str) -> Shape | None:

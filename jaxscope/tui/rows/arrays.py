@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.sums import known_sum
 from jaxscope.model import arrays as model
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
@@ -122,8 +123,7 @@ class Row(NamedTuple):
 
     @property
     def global_bytes(self) -> int | None:
-        sizes = [g.global_bytes for g in self.groups]
-        return None if None in sizes else sum(n or 0 for n in sizes)
+        return known_sum(g.global_bytes for g in self.groups)
 
     @property
     def device_bytes(self) -> int | None:
