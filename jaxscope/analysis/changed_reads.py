@@ -13,6 +13,7 @@ import symtable
 from collections.abc import Collection, Iterator
 from typing import NamedTuple, TypeAlias
 
+from jaxscope.analysis.loop_calls import names_in
 from jaxscope.analysis.mutation import MAKING
 from jaxscope.analysis.rewrap_site import FUNCTION, definition, own_nodes, syntax
 
@@ -134,7 +135,7 @@ def _set_by_methods(
         called = methods.get(_method(c) or "")
         if called is None or _owner(c.func) not in objects:
             continue
-        varies = _names([*c.args, *(k.value for k in c.keywords)]) & sets
+        varies = names_in([*c.args, *(k.value for k in c.keywords)]) & sets
         parameters = {a.arg for a in called.args.args[1:]} if varies else set[str]()
         depends: set[str] = parameters
         while new := {ast.unparse(t) for t in _assignments(called, depends)} - depends:
@@ -235,8 +236,3 @@ def _names_set(loop: _Loop) -> set[str]:
     """Return the variables that ``loop`` sets, except in functions that it defines."""
     stored = (n for n in own_nodes(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
     return {n.id for n in stored}
-
-
-def _names(nodes: Collection[ast.AST]) -> set[str]:
-    """Return all names that occur in ``nodes``."""
-    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}

@@ -11,11 +11,11 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis import loop_calls
-from jaxscope.analysis.loop_calls import root
+from jaxscope.analysis.loop_calls import names_in, root
 from jaxscope.analysis.rewrap_site import (
     COMPREHENSIONS,
     FUNCTION,
@@ -139,7 +139,7 @@ def in_loops(source: str | None) -> list[Repeated]:
             continue
         scope = name_around(found, call.lineno)
         own = {a.arg for a in ast.walk(body) if isinstance(a, ast.arg)}  # also those of functions within it
-        own |= {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        own |= names_in([body], ast.Store)
         carried = _unchanged(body, position, draws) if isinstance(body, ast.FunctionDef) else set()
         chosen = _chosen(body)
         for node in ast.walk(body):
@@ -149,7 +149,7 @@ def in_loops(source: str | None) -> list[Repeated]:
             key = _key(node) if drawn not in (None, *_NO_DRAW, *_SELECTS) else None
             if drawn is None and carried:
                 key = next((k for k in _drawn_from(node, defined, draws) if k in carried), None)
-            if key is not None and not (_names([ast.parse(key)]) - carried) & own:
+            if key is not None and not (names_in([ast.parse(key)]) - carried) & own:
                 name, loop = ast.unparse(node.func), ast.unparse(call.func)
                 repeated.append(Repeated(scope, key, name, node.lineno, loop, call.lineno))
     return repeated
@@ -177,7 +177,7 @@ def in_python_loops(source: str | None) -> list[Repeated]:
     repeated = []
     for call in (c for calls in found.calls.values() for c in calls):
         key = _key(call) if draws.name(call) not in (None, *_NO_DRAW) else None
-        if key is None or _ON_PURPOSE.search(key) or _names([ast.parse(key)]) & elsewhere:
+        if key is None or _ON_PURPOSE.search(key) or names_in([ast.parse(key)]) & elsewhere:
             continue
         inside = loop_calls.find(source, call.lineno, call.col_offset, last_name(call.func) or "")
         if inside is None or not inside.always or not isinstance(inside.loop, (ast.For, ast.While)):
@@ -186,7 +186,7 @@ def in_python_loops(source: str | None) -> list[Repeated]:
         if isinstance(loop, ast.For) and isinstance(loop.iter, (ast.List, ast.Tuple)):
             continue  # several settings
         counters = _counters(loop)
-        if _names([ast.parse(key)]) & loop_calls.names_set(inside.repeats) or not loop_calls.carries(loop):
+        if names_in([ast.parse(key)]) & loop_calls.names_set(inside.repeats) or not loop_calls.carries(loop):
             continue
         if not counters & loop_calls.names_read([*call.args, *call.keywords]):
             scope = name_around(found, call.lineno)
@@ -482,11 +482,11 @@ def _uses(c: _Call, keys: set[str], parts: _Parts, draws: _Draws, known: _Known)
     drawn, key, part = draws.name(c.node), _key(c.node), parts.of(c.node)
     if drawn is not None and drawn not in _NO_DRAW and (key is not None or part is not None):
         text = key or str(part)
-        yield _Use(drawn, text, part or text, _names([ast.parse(text)]))
+        yield _Use(drawn, text, part or text, names_in([ast.parse(text)]))
     if drawn is None:
         passed = {a.id for a in c.node.args if isinstance(a, ast.Name)}
         if same := sorted(keys & passed):
-            yield _Use(_EQUAL_CALL, same[0], ast.unparse(c.node), _names([c.node]))
+            yield _Use(_EQUAL_CALL, same[0], ast.unparse(c.node), names_in([c.node]))
         called = known.get(c.node.func.id) if isinstance(c.node.func, ast.Name) else None
         for name in _drawn_by(c.node, *called) if called is not None else ():
             yield _Use(_INSIDE, name, name, {name})
@@ -505,9 +505,9 @@ def _in_scope(
         if isinstance(node, ast.Call):
             calls.append(_Call(node, above))
         elif isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", None), ast.Store):
-            assigned += [(name, (node.lineno, node.col_offset)) for name in _names([node])]
+            assigned += [(name, (node.lineno, node.col_offset)) for name in names_in([node])]
         if isinstance(node, ast.Assign) and draws.name(node.value) in _MAKES_KEYS:
-            keys |= _names(node.targets)
+            keys |= names_in(node.targets)
     reused, earlier = dict[str, list[_Call]](), dict[str | _Part, list[tuple[_Call, _Use]]]()
     split = dict[str, str]()
     for c in sorted(calls, key=lambda c: c.place):
@@ -626,11 +626,6 @@ class _Parts:
             return None  # split(key, (2, 3)) gives rows
         before = [place for place, _ in self._set.get(key.id, ()) if place <= at]
         return _Part(key.id, before[-1] if before else (0, 0), None)
-
-
-def _names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the variables that ``nodes`` read or set."""
-    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _key(call: ast.Call) -> str | None:

@@ -361,12 +361,14 @@ def names_set(nodes: Iterable[ast.AST]) -> set[str]:
 
 def names_read(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the variables that the syntax nodes read: ``f`` and ``x`` for ``f(x.shape)``."""
-    return {
-        n.id
-        for node in nodes
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-    }
+    return names_in(nodes, ast.Load)
+
+
+def names_in(nodes: Iterable[ast.AST], context: type[ast.expr_context] = ast.expr_context) -> set[str]:
+    """Return the variables that the syntax nodes read, set or delete. If ``context`` is ``ast.Load`` or
+    ``ast.Store``, return only those that they read, or set."""
+    names = (n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name))
+    return {n.id for n in names if isinstance(n.ctx, context)}
 
 
 def root(node: ast.AST) -> str | None:

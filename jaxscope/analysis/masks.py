@@ -9,7 +9,7 @@ import copy
 from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
-from jaxscope.analysis.loop_calls import root
+from jaxscope.analysis.loop_calls import names_in, root
 from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, spans, syntax
 
 # Functions whose result is a mask
@@ -203,7 +203,7 @@ def _is_condition(node: ast.expr) -> bool:
 
 def _of_numpy(file_syntax: Syntax | None, condition: ast.expr) -> bool:
     """Return whether a variable in ``condition`` gets its value from a call of NumPy in this file."""
-    names = {n.id for n in ast.walk(condition) if isinstance(n, ast.Name)}
+    names = names_in([condition])
     modules = names_of(file_syntax.imports, {"numpy"}) if file_syntax is not None else set[str]()
     return any(
         isinstance(value, ast.Call) and root(value.func) in modules

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from jaxscope.analysis.loop_calls import names_in
 from jaxscope.analysis.rewrap_site import FUNCTION, last_name, own_nodes, syntax
 
 _UPDATES = frozenset(
@@ -92,7 +93,7 @@ class _Known(NamedTuple):
         """Return whether every value that is assigned to ``name`` is padded. ``index`` is the expression that
         uses ``name``. If ``name`` is a variable in ``index``, only assignments in ``scope`` count; if it is
         an attribute or a key, all assignments of the file."""
-        local = name in {n.id for n in ast.walk(index) if isinstance(n, ast.Name)}
+        local = name in names_in([index])
         values = [value for at, key, value in self.pairs if key == name and (at is scope or not local)]
         return all(self.line_of(value) is not None for value in values)
 

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
-from jaxscope.analysis.loop_calls import root
-from jaxscope.analysis.rewrap_site import FUNCTION, begins_at, last_name, spans, syntax
+from jaxscope.analysis.loop_calls import names_in, names_read, root
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, begins_at, last_name, spans, syntax
 
 LIBRARIES = frozenset({"numpyro"})
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Sites(NamedTuple):
@@ -39,15 +38,15 @@ def loop_of_sites(source: str | None, line: int) -> Sites | None:
         return None
     known = names_of(found.imports, LIBRARIES)
     helpers = {f.name for f in found.blocks if isinstance(f, FUNCTION) and _samples(f, known)}
-    loops = [n for n in found.blocks if isinstance(n, (ast.For, *_COMPREHENSIONS)) and spans(n, line)]
+    loops = [n for n in found.blocks if isinstance(n, (ast.For, *COMPREHENSIONS)) and spans(n, line)]
     for loop in sorted(loops, key=lambda n: (n.lineno, n.col_offset)):
         over = loop if isinstance(loop, ast.For) else loop.generators[0]
-        variables = _names(over.target, ast.Store)
+        variables = names_in([over.target], ast.Store)
         nodes = list(ast.walk(loop))
         variables |= {name for n in nodes for name in _texts(n, variables)}
         calls = (n for n in nodes if isinstance(n, ast.Call))
         named = (name for c in calls for name in _site_names(c, known, helpers))
-        if any(variables & _names(name, ast.Load) for name in named):
+        if any(variables & names_read([name]) for name in named):
             carried = _carried(loop) if isinstance(loop, ast.For) else None
             return Sites(begins_at(loop), ast.unparse(over.iter), carried)
     return None
@@ -55,7 +54,7 @@ def loop_of_sites(source: str | None, line: int) -> Sites | None:
 
 def _texts(node: ast.AST, variables: set[str]) -> set[str]:
     """Return the names to which ``node`` assigns a text with one of ``variables``: ``name = f"z_{i}"``."""
-    if not isinstance(node, ast.Assign) or not variables & _names(node.value, ast.Load):
+    if not isinstance(node, ast.Assign) or not variables & names_read([node.value]):
         return set()
     parts = list(ast.walk(node.value))
     written = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in parts)
@@ -85,11 +84,6 @@ def _samples(function: ast.AST, known: set[str]) -> bool:
     )
 
 
-def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    """Return the names in ``node`` that are read (``ast.Load``) or set (``ast.Store``)."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
-
-
 def _carried(loop: ast.For) -> str | None:
     """Return a variable through which an iteration of ``loop`` needs the iteration before: it is read before
     it is assigned, or a list that is extended and read. Return None if there is none. A sum that is only read
@@ -98,7 +92,7 @@ def _carried(loop: ast.For) -> str | None:
     assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     extended = {name for n in nodes if (name := _extended(n)) is not None}
     sums = {name for n in nodes if (name := _summed(n)) is not None}
-    stored = _names(loop.target, ast.Store)
+    stored = names_in([loop.target], ast.Store)
     for statement in loop.body:
         own = [n for n in ast.walk(statement) if _summed(n) is not None or _extended(n) is not None]
         targets = {id(part) for n in own for part in _changed(n)}  # what these change is not read
@@ -108,7 +102,7 @@ def _carried(loop: ast.For) -> str | None:
         if early:
             return min(early)
         if not isinstance(statement, (ast.If, ast.For, ast.While, ast.Try)):
-            stored |= _names(statement, ast.Store) - {_summed(statement)}
+            stored |= names_in([statement], ast.Store) - {_summed(statement)}
     return None
 
 
