@@ -71,7 +71,7 @@ def _read_after(scope: ast.AST, call: ast.Call, passed: ast.expr | None) -> bool
     variable = _steps(passed)
     if _replaces(body[at], variable) or isinstance(body[at], (ast.Return, ast.Raise)):
         return False
-    if any(_reads_freely(n, variable) for n in _nested(scope)):
+    if any(_reads_freely(n, variable) for n in _own_nodes(scope) if isinstance(n, SCOPES)):
         return True
     if (became := _inside(body[at], variable)) in (READ, REPLACED):
         return became == READ
@@ -128,12 +128,6 @@ def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (*SCOPES, ast.ClassDef)):
             waiting.extend(ast.iter_child_nodes(node))
-
-
-def _nested(scope: ast.AST) -> Iterator[ast.AST]:
-    """Return an iterator over the functions and lambdas in the body of ``scope``, without those inside
-    them."""
-    return (n for n in _own_nodes(scope) if isinstance(n, SCOPES))
 
 
 def _path(scope: ast.AST, call: ast.Call) -> _Path:

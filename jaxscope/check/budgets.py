@@ -245,13 +245,10 @@ def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
     function; those with other causes are ignored."""
     if cause.kind == "first":
         return Fix(message("fix-one-jit"))
-    same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]
+    found = [(c, causes.of(run, c)[0]) for c in compilations]
+    same = [(c, why) for c, why in found if (why.kind, why.path) == (cause.kind, cause.path)]
     fix = recompiles.advice(recompiles.group_of(run, [c for c, _ in same], [why for _, why in same]))
     return fix or Fix(message("fix-equal-calls"))
-
-
-def _alike(a: Cause, b: Cause) -> bool:
-    return (a.kind, a.path) == (b.kind, b.path)
 
 
 # -- seconds ---------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def late_after(
     for c in run.compilations.values():
         if c.id not in part_of_run or not (_counts(c, allow_cache_hits) or _of_library(c)):
             continue
-        if functions is not None and not _meant(c, functions):
+        if functions is not None and not any(matches(c.function, pattern) for pattern in functions):
             continue
         step = single_number(part_of_run[c.id], n)
         if (n and step is not None and step <= n) or not keep(CODE, c.site):
@@ -204,10 +204,6 @@ def _counts(c: Compilation, allow_cache_hits: bool) -> bool:
     if not c.reached_phases or (allow_cache_hits and c.persistent_hit):
         return False
     return f.user or bool(c.reached_phases & 4 and (eager(f) or _nameless(f)))
-
-
-def _meant(c: Compilation, functions: Sequence[str]) -> bool:
-    return any(matches(c.function, pattern) for pattern in functions)
 
 
 def _of_library(c: Compilation) -> bool:

@@ -41,7 +41,7 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
         function=f.display_name,
         path=first.path or "argument",
         more=and_more(len(unused)),
-        bytes=_bytes(unused),
+        bytes=Bytes(sum(d.bytes or 0 for d in unused)),
         reason=message("unused-donation-reason", reason=first.reason) if first.reason else None,
     )
     yield first.path, _finding("JX505", text, p, f, Fix(message("fix-unused-donation")))
@@ -118,10 +118,6 @@ def _is_written(run: Run, f: Function, name: str) -> bool:
 
 def _donation(texts: Texts) -> Sequence[Donation]:
     return texts.stablehlo.donation if texts.stablehlo is not None else ()
-
-
-def _bytes(donations: Sequence[Donation]) -> Bytes:
-    return Bytes(sum(d.bytes or 0 for d in donations))
 
 
 def _finding(

@@ -125,7 +125,8 @@ def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | 
         the measured time.
     """
     c, measured = p.compilations[-1], line_times.measured(run)
-    if c.site is None or c.missed is None or measured is None or not IMMUTABLE.issuperset(_libraries(f)):
+    libraries = {wrapper.partition(".")[0] for wrapper in f.seen.wrappers}
+    if c.site is None or c.missed is None or measured is None or not IMMUTABLE.issuperset(libraries):
         return None
     source = sources.of(run)(c.site.file)
     compiled = loop_calls.call_at(source, c.site.line, c.missed.column, f.seen.name)
@@ -157,11 +158,6 @@ def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | 
                 subject=(),
             )
     return None
-
-
-def _libraries(f: Function) -> set[str]:
-    """Return the libraries whose wrappers of jit the function ``f`` has."""
-    return {wrapper.partition(".")[0] for wrapper in f.seen.wrappers}
 
 
 def _in_costly_order(texts: Texts, repeated: int) -> bool:

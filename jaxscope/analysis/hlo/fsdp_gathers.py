@@ -389,9 +389,7 @@ def _only_hands_on(body: Computation) -> bool:
     """Return whether the computation ``body`` only passes an array on, perhaps converted or sliced. It may
     also compute scalars, such as the indices of the slice."""
     return all(
-        i.operation in _HANDS_ON
-        or i.opcode in ("parameter", "constant")
-        or i.shape.partition("[")[2].startswith("]")  # a scalar, such as an index
+        i.operation in _HANDS_ON or i.opcode in ("parameter", "constant") or i.is_scalar  # such as an index
         for i in body.instructions
     )
 

@@ -141,7 +141,7 @@ def count_unfused(graph: CallGraph, fusions: Fusions) -> tuple[int, int]:
     with a single elementwise operation."""
     # Scalars are counters and indices, no work of a device.
     unfused = sum(
-        i.opcode in ELEMENTWISE and not _is_scalar(i) for c in graph.top_level() for i in c.instructions
+        i.opcode in ELEMENTWISE and not i.is_scalar for c in graph.top_level() for i in c.instructions
     )
     # XLA's CPU backend creates a fusion also for an operation that it does not fuse with others.
     wrapped = sum(
@@ -150,11 +150,6 @@ def count_unfused(graph: CallGraph, fusions: Fusions) -> tuple[int, int]:
         if f.kind == "loop"
     )
     return unfused, wrapped
-
-
-def _is_scalar(instruction: Instruction) -> bool:
-    """Return whether the result of an instruction has no dimensions: ``f32[]``."""
-    return instruction.shape.partition("[")[2].startswith("]")
 
 
 def custom_calls(graph: CallGraph) -> dict[str, int]:

@@ -51,6 +51,11 @@ class Instruction(
         return self.opcode.removesuffix("-start")
 
     @property
+    def is_scalar(self) -> bool:
+        """Whether the result has no dimensions: ``f32[]``."""
+        return self.shape.partition("[")[2].startswith("]")
+
+    @property
     def inputs(self) -> list[str]:
         """The names of the operands. Empty for a parameter and a constant, which have a number or a value in
         their place."""

@@ -129,7 +129,7 @@ def in_loops(module: Module, sources: Sources) -> list[LoopDraws]:
         if sources.in_library(loop):
             continue  # in the loop of a sampler, the density must stay the same
         if loop not in insides:
-            insides[loop] = _inside(module, sources, loop)
+            insides[loop] = _inside(module, loop)
         if _is_same(values, flow.ReachedValue(index), 0, insides[loop], {}, DEPTH):
             found.setdefault((sources.frame(index), line), {})[name] = None
     return [LoopDraws(tuple(names), source, loop) for (source, loop), names in found.items()]
@@ -151,7 +151,7 @@ def _loop_around(module: Module, sources: Sources, index: int) -> int | None:
     return None
 
 
-def _inside(module: Module, sources: Sources, loop: int) -> set[int]:
+def _inside(module: Module, loop: int) -> set[int]:
     """Return the operations inside ``loop`` and in all functions that these operations call."""
     inside, functions = set[int](), set[int]()
     by_name = {f.name: k for k, f in enumerate(module.functions)}

@@ -293,7 +293,7 @@ class _Kinds:
         self._arrays.clear()
         groups = [*_named_groups(counts), *self._unnamed_groups(counts, holders)]
         groups.sort(key=_largest_first)
-        for kept, shorten in ((MAX_GROUPS // 2, _first_steps), (MAX_GROUPS, _no_path)):
+        for kept, shorten in ((MAX_GROUPS // 2, _first_steps), (MAX_GROUPS, lambda path: "…")):
             if len(groups) > MAX_GROUPS:
                 groups = sorted(groups[:kept] + _merged(groups[kept:], shorten), key=_largest_first)
         return groups
@@ -446,12 +446,6 @@ def _first_steps(path: str) -> str:
     """Return the first two steps of ``path``, the path of a variable to arrays, and ``…``:
     ``state.params['a']['b']`` -> ``state.params…``."""
     return "".join(_STEPS.findall(path)[:2]).removesuffix("…") + "…"
-
-
-def _no_path(path: str) -> str:
-    """Return ``…`` for any path. With this function, ``_merged`` merges all groups that have a path and equal
-    shardings."""
-    return "…"
 
 
 def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[ArrayGroup]:
