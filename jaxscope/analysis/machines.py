@@ -167,9 +167,9 @@ def _cores(ops: int, ghz: float, element_type: str) -> Figure:
     return Figure(132 * 4 * ops * 2 * ghz * 1e9, _XLA_H100, derived)
 
 
-def _a100(tera: float, quoted: str = _A100_QUOTED) -> Figure:
+def _a100(tera: float) -> Figure:
     """Return peak operations per second of an A100: ``tera`` times ``10**12``."""
-    return Figure(tera * TERA, _A100, quoted=quoted)
+    return Figure(tera * TERA, _A100, quoted=_A100_QUOTED)
 
 
 MACHINES: dict[str, Machine] = {

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 FOLD_FROM = 3  # if so many leaves have the same change, they are shown as one line, otherwise one by one
 
+AROUND = 24  # equal characters that are kept beside a difference
 _TOKEN = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+|.", re.DOTALL)
 
 
@@ -49,12 +50,12 @@ def common_prefix(paths: Sequence[str]) -> str | None:
     return "".join(split[0][:n]) or None if split else None
 
 
-def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
+def excerpt(before: str, after: str) -> tuple[str, str]:
     """Shorten two texts to the section in which they differ: (excerpt of ``before``, excerpt of ``after``).
-    Around the section, at most ``around`` equal characters are kept on each side. ``…`` stands for text that
-    is left out, also at the end of a long section. If neither text is longer than ``2 * around``, both are
+    Around the section, at most AROUND equal characters are kept on each side. ``…`` stands for text that
+    is left out, also at the end of a long section. If neither text is longer than 2 * AROUND, both are
     returned unchanged."""
-    if max(len(before), len(after)) <= 2 * around:
+    if max(len(before), len(after)) <= 2 * AROUND:
         return before, after
     low = 0
     top = min(len(before), len(after))
@@ -65,10 +66,10 @@ def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
         back += 1
 
     def cut(text: str) -> str:
-        start, end = max(0, low - around), min(len(text), len(text) - back + around)
+        start, end = max(0, low - AROUND), min(len(text), len(text) - back + AROUND)
         middle = text[start:end]
-        if len(middle) > 6 * around:
-            middle = middle[: 5 * around] + "…"
+        if len(middle) > 6 * AROUND:
+            middle = middle[: 5 * AROUND] + "…"
             end = len(text)
         return ("…" if start > 0 else "") + middle + ("…" if end < len(text) else "")
 

@@ -74,18 +74,19 @@ def lowered_again(frame: FrameType, platform: str) -> Retargeting:
 
 # Primitives that call Python functions of this process: a program with one cannot run on another machine.
 CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
+MOST = 100_000  # equations that are searched for them
 
 
-def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
+def callbacks_in(jaxpr: Any) -> list[str]:
     """Return the sorted names of the callback primitives (``pure_callback``, ``debug_callback``, ...) in
-    ``jaxpr`` and its inner jaxprs. The search ends after about ``most`` equations."""
+    ``jaxpr`` and its inner jaxprs. The search ends after about MOST (100,000) equations."""
     found: set[str] = set()
-    waiting = [jaxpr]
-    while waiting and most > 0:
+    waiting, left = [jaxpr], MOST
+    while waiting and left > 0:
         current = getattr(waiting[-1], "jaxpr", waiting[-1])
         waiting.pop()
         for equation in getattr(current, "eqns", ()):
-            most -= 1
+            left -= 1
             found |= {equation.primitive.name} & set(CALLBACKS)
             for value in equation.params.values():
                 inner = value if isinstance(value, (tuple, list)) else (value,)

@@ -136,11 +136,11 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
         return fd
 
 
-def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
-    """Open the file ``path`` for appending, and create it with ``mode`` (less the umask) if it is missing.
+def append(path: Path, *, within: Path | None = None) -> int:
+    """Open the file ``path`` for appending, and create it with PRIVATE (less the umask) if it is missing.
     Return its descriptor. ``within`` is the run directory that contains ``path``; links below it are not
     followed. None: links in the directories of ``path`` are followed. A link at ``path`` is an OSError."""
-    return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
+    return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within)
 
 
 def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
@@ -156,11 +156,11 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
         os.close(fd)
 
 
-def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
-    """Set the modification time of the file ``path`` to now, and create it with ``mode`` (less the umask) if
+def touch(path: Path, *, within: Path | None = None) -> None:
+    """Set the modification time of the file ``path`` to now, and create it with PRIVATE (less the umask) if
     it is missing. ``within`` is the run directory that contains ``path``; links below it are not followed.
     None: links in the directories of ``path`` are followed. A link at ``path`` is an OSError."""
-    fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
+    fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within)
     try:
         os.utime(fd)
     finally:
@@ -191,17 +191,17 @@ def make_directory(
             os.close(os.open(name, _AT | (0 if within is None else os.O_NOFOLLOW), dir_fd=directory))
 
 
-def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY) -> bool:
-    """Create the directory ``path`` with ``mode`` (less the umask), and return True. If something with that
-    name exists, create nothing and return False. ``within`` is the run directory that contains ``path``;
-    links below it are not followed. None: links in the directories of ``path`` are followed.
+def make_new_directory(path: Path, *, within: Path | None = None) -> bool:
+    """Create the directory ``path`` with PRIVATE_DIRECTORY (less the umask), and return True. If something
+    with that name exists, create nothing and return False. ``within`` is the run directory that contains
+    ``path``; links below it are not followed. None: links in the directories of ``path`` are followed.
 
     Raises:
       OSError: the directory cannot be created.
     """
     with _directory(path, within) as (directory, name):
         try:
-            os.mkdir(name, mode, dir_fd=directory)
+            os.mkdir(name, PRIVATE_DIRECTORY, dir_fd=directory)
         except FileExistsError:
             return False
     return True

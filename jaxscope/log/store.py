@@ -60,15 +60,11 @@ def here() -> Path:
         return Path("/proc/self/cwd")
 
 
-def runs_home(start: Path | None = None) -> Path:
-    """Return the directory that contains the runs: ``.jaxscope/runs`` in the directory ``start``. If
-    ``start`` is None, return ``$JAXSCOPE_HOME/runs`` if this variable is set, else ``.jaxscope/runs`` in the
-    current directory."""
-    if start is None:
-        home = os.environ.get("JAXSCOPE_HOME")
-        start = Path(home) if home else here() / HOME
-        return start / "runs"
-    return start / HOME / "runs"
+def runs_home() -> Path:
+    """Return the directory that contains the runs: ``$JAXSCOPE_HOME/runs`` if this variable is set, else
+    ``.jaxscope/runs`` in the current directory."""
+    home = os.environ.get("JAXSCOPE_HOME")
+    return (Path(home) if home else here() / HOME) / "runs"
 
 
 def clean_name(text: str) -> str:

@@ -153,7 +153,6 @@ def rule(
     severity: str,
     *,
     slow: bool = False,
-    needs_limit: bool = False,
     target: str | None = None,
 ) -> Callable[[Check], Check]:
     """Return a decorator for a function that takes a run and yields findings. It adds the function to the
@@ -161,7 +160,7 @@ def rule(
     with these names."""
 
     def decorate(check: Check) -> Check:
-        add(code, name, severity, check, slow=slow, needs_limit=needs_limit, target=target)
+        add(code, name, severity, check, slow=slow, target=target)
         return check
 
     return decorate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from textual.css.stylesheet import Stylesheet
 
@@ -55,11 +54,10 @@ class Rules(Stylesheet):
             self.parse()
 
 
-def is_light(environ: Mapping[str, str] | None = None) -> bool:
+def is_light() -> bool:
     """Return whether the terminal has a light background according to ``COLORFGBG``. Some terminals set this
     variable, for example to ``0;15``: rxvt, Konsole and iTerm."""
-    known = os.environ if environ is None else environ
-    return known.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
+    return os.environ.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 
 
 # The CSS of the styles that a part of a drawn line can have.

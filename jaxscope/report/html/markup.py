@@ -97,14 +97,11 @@ def styled(rich_text: Text) -> Html:
     return joined([*parts, text(plain[at:])])
 
 
-def lines(
-    report_lines: Iterable[Line], *, heading: str = "h3", below: str | None = None, names: bool = False
-) -> Html:
+def lines(report_lines: Iterable[Line], *, below: str | None = None, names: bool = False) -> Html:
     """Return lines of the text report as HTML. Consecutive lines that are rows of a table become a table,
     titles become headings, and other lines become paragraphs.
 
     Args:
-      heading: the HTML element for titles: ``h3``.
       below: the heading that the page already has above these lines; a title with this text is left out.
         None: keep all titles.
       names: whether the first cell of each row is the name of the row (``<th>``).
@@ -118,7 +115,7 @@ def lines(
             table = el("table", el("tbody", *rows), class_="plain")
             elements.append(el("div", scrolling(table), class_=_indented(group[0])))
         else:
-            elements += [p for line in group for p in _paragraph(line, heading, below)]
+            elements += [p for line in group for p in _paragraph(line, below)]
     return joined(elements)
 
 
@@ -132,16 +129,16 @@ def _row(line: Line, columns: int, *, names: bool) -> Html:
     return el("tr", name, *cells, *(el("td", rest[-1], colspan=n) for n in spans if rest))
 
 
-def _paragraph(line: Line, heading: str, below: str | None) -> Iterator[Html]:
-    """Yield a line of the text report as a paragraph; a title at its beginning becomes a heading. ``heading``
-    and ``below`` are the parameters of ``lines``."""
+def _paragraph(line: Line, below: str | None) -> Iterator[Html]:
+    """Yield a line of the text report as a paragraph; a title at its beginning becomes a heading. ``below``
+    is the parameter of ``lines``."""
     if not line.text.plain.strip() and line.right is None:
         return
     first = min(line.text.spans, default=None)
     body = line.text
     if first is not None and str(first.style) == "underline" and first.start == 0:
         if body.plain[: first.end] != below:
-            yield el(heading, body.plain[: first.end])
+            yield el("h3", body.plain[: first.end])
         body = body[first.end :]
         body = body[len(body.plain) - len(body.plain.lstrip()) :]
         if not body.plain.strip():

@@ -24,6 +24,7 @@ MOST = 64  # devices drawn one by one
 FILLS = "█▓▒░▚▞▀▄"
 COLORS = tuple(f"shard{n}" for n in range(8))
 LEGEND = 8
+BARS_MOST = 16  # devices with a bar of their own
 
 Lines = list[list[Part]]
 
@@ -174,10 +175,10 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
     return made
 
 
-def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
+def devices(s: Snapshot, width: int) -> Lines:
     """Draw the bytes on each device as a bar. A full bar is the largest limit of an allocator, or the most
-    bytes on any device if these are more. With more than ``most`` devices, each one is a single character.
-    Empty if no device has bytes."""
+    bytes on any device if these are more. With more than BARS_MOST (16) devices, each one is a single
+    character. Empty if no device has bytes."""
     by_device = sorted(s.by_device.items())
     if not by_device or not any(n for _, n in by_device):
         return []
@@ -191,7 +192,7 @@ def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
             (f" of {size(top)}" if limits else "", "dim"),
         ]
     ]
-    if len(by_device) > most:
+    if len(by_device) > BARS_MOST:
         per_row = max(8, min(32, width - 16))
         for at in range(0, len(by_device), per_row):
             row = by_device[at : at + per_row]
