@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jaxscope.capture.attributes import MISSING, attribute, dictionary, slots
+from jaxscope.jax_internals.frame_reading import root
 
 MAX_NODES = 50_000
 MAX_DEPTH = 24
@@ -26,6 +27,19 @@ CODE = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
 
 
 Identity = int | tuple[int, int]
+
+
+def of_jax(kind: type) -> bool:
+    """Return whether the class ``kind`` is defined in JAX."""
+    return root(kind.__module__) in ("jax", "jaxlib")
+
+
+def is_jax_array(value: Any) -> bool:
+    """Return whether ``value`` is an array of JAX, also a tracer, a random key or a Ref, so that its dtype
+    and shape can be read. An object of the program's classes is none, even if it has the same attributes:
+    they may be properties. JAX is not imported."""
+    kind = type(value)
+    return of_jax(kind) and hasattr(kind, "aval") and hasattr(kind, "dtype")
 
 
 def identity(value: Any) -> Identity:
@@ -79,7 +93,7 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         bound: list[tuple[str, Any]] = [(".func", function)]
         bound += [(f".args[{i}]", v) for i, v in enumerate(arguments)]
         return bound + [(f".keywords[{k!r}]", v) for k, v in keywords.items()]
-    if kind.__module__.partition(".")[0] in ("jax", "jaxlib") and "__call__" in kind.__dict__:
+    if of_jax(kind) and "__call__" in kind.__dict__:
         return None  # a jitted function or a custom_jvp: its attributes are internal to JAX
     fields = getattr(kind, "_fields", None)
     if issubclass(kind, tuple) and isinstance(fields, tuple):

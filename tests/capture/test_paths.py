@@ -4,6 +4,8 @@ import functools
 
 import numpy as np
 
+from jaxscope.capture import paths
+from jaxscope.capture.calls import statics
 from jaxscope.capture.paths import identity, walk
 
 
@@ -118,3 +120,11 @@ def test_no_method_of_a_subclass_of_a_container_is_called():
         "t[0].args[0]",
     ]
     assert calls == []
+
+
+def test_an_object_of_the_program_is_no_array_of_jax():
+    class Lazy:
+        aval = dtype = shape = property(lambda self: 1 / 0)
+
+    assert not paths.is_jax_array(Lazy())
+    assert "ZeroDivisionError" not in statics.shown(Lazy())

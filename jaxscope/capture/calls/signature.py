@@ -50,11 +50,11 @@ def type_name(value: Any) -> str:
     type of the argument."""
     import jax
 
-    if isinstance(value, jax.core.Tracer):
-        return "Tracer"
-    if isinstance(value, jax.Array):
-        return "jax.Array"
     kind = type(value)
+    if issubclass(kind, jax.core.Tracer):
+        return "Tracer"
+    if issubclass(kind, jax.Array):
+        return "jax.Array"
     if kind.__module__ == "builtins":
         return kind.__qualname__
     root = kind.__module__.partition(".")[0]
@@ -157,17 +157,13 @@ def call_form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 def is_array(value: Any) -> bool:
-    """Return whether ``value`` is a NumPy array or scalar, a JAX array, a tracer, or a
+    """Return whether ``value`` is a NumPy array or scalar, an array of JAX (``paths.is_jax_array``), or a
     ``jax.ShapeDtypeStruct``."""
     import jax
 
-    kind = type(value)
-    if issubclass(kind, (np.ndarray, np.generic)):
-        return True
-    # isinstance is used for JAX's own types only: it reads __class__, by which a lazy object loads itself.
-    module = kind.__module__
-    known = isinstance(module, str) and module.partition(".")[0] in ("jax", "jaxlib")
-    return known and isinstance(value, (jax.Array, jax.ShapeDtypeStruct))
+    # Not isinstance: it reads __class__, by which a lazy object loads itself.
+    of_type = issubclass(type(value), (np.ndarray, np.generic, jax.ShapeDtypeStruct))
+    return of_type or paths.is_jax_array(value)
 
 
 def options(info: JitInfo) -> dict[str, str] | None:
@@ -443,7 +439,7 @@ def _is_concrete(value: Any) -> bool:
     """Return whether ``value`` is a jax.Array and no tracer."""
     import jax
 
-    return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    return issubclass(type(value), jax.Array)
 
 
 def of_flat(

@@ -63,8 +63,7 @@ def limited(text: str) -> str:
 
 def _is_array(value: Any) -> bool:
     """Return whether ``value`` is a NumPy or JAX array."""
-    kind = type(value)
-    return issubclass(kind, np.ndarray) or (hasattr(kind, "aval") and hasattr(kind, "dtype"))
+    return issubclass(type(value), np.ndarray) or paths.is_jax_array(value)
 
 
 def shown(value: Any) -> str:

@@ -275,7 +275,7 @@ def _ends_here(value: Any) -> bool:
     return (
         kind in paths.PLAIN
         or issubclass(kind, (np.ndarray, np.generic, np.dtype))
-        or (hasattr(kind, "aval") and hasattr(kind, "dtype"))
+        or paths.is_jax_array(value)
     )
 
 

@@ -128,7 +128,7 @@ def shown(value: Any) -> str:
     """Return ``value`` as short text. For a small NumPy array of numbers, this includes its first items:
     ``float32[3] [1, 2, 3]``."""
     kind = type(value)
-    if hasattr(kind, "aval") and hasattr(kind, "dtype"):
+    if paths.is_jax_array(value):
         return f"jax.Array {value.dtype}{list(value.shape)}"
     if not issubclass(kind, np.ndarray) or value.nbytes > MAX_BYTES or value.dtype.kind not in "biufc":
         return statics.shown(value)
