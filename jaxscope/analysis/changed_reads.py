@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis.loop_calls import names_in
 from jaxscope.analysis.mutation import MAKING
-from jaxscope.analysis.rewrap_site import FUNCTION, definition, own_nodes, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, definition, own_nodes, spans, syntax
 
 _Def: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _Loop: TypeAlias = ast.For | ast.While
@@ -57,7 +57,7 @@ def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> 
         n
         for n in found.blocks
         if isinstance(n, (ast.For, ast.While))
-        and any(n.lineno <= line <= (n.end_lineno or 0) for line in calls)
+        and any(spans(n, line) for line in calls)
         and not _has(n, function)
     ]
     if not loops:
@@ -75,7 +75,7 @@ def _around(tree: ast.Module, node: _Def | _Loop) -> list[_Scope]:
 
 def _has(outer: _Scope | _Loop, node: _Def | _Loop) -> bool:
     """Return whether ``node`` begins on a line of ``outer``."""
-    return outer.lineno <= node.lineno <= (outer.end_lineno or 0)
+    return spans(outer, node.lineno)
 
 
 # -- attributes of self ----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from jaxscope.analysis.rewrap_site import (
     last_name,
     own_nodes,
     scope_around,
+    spans,
     syntax,
 )
 from jaxscope.schema.libraries import JAX_ROOTS
@@ -209,7 +210,7 @@ def _around(blocks: list[ast.stmt | ast.expr], line: int) -> tuple[list[ast.AST]
     """Return (loops, function): the innermost function around ``line``, and the ``for`` loops and
     comprehensions in it around ``line``, innermost first. The function is None at module level."""
     loops: list[ast.AST] = []
-    here = [n for n in blocks if n.lineno <= line <= (n.end_lineno or line)]
+    here = [n for n in blocks if spans(n, line)]
     for n in sorted(here, key=lambda n: (n.lineno, n.col_offset), reverse=True):
         if isinstance(n, SCOPES):
             return loops, n
@@ -347,7 +348,7 @@ def reads_archive(source: str | None, line: int) -> str | None:
         if isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str)
         if (name := ast.unparse(n.value)) in opened
     }
-    here = [n for n in reads if n.lineno <= line <= (n.end_lineno or n.lineno)]
+    here = [n for n in reads if spans(n, line)]
     return next((name for n in here if (name := ast.unparse(n.value)) in archives), None)
 
 

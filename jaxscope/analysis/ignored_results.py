@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxscope.analysis.line_names import full_name, imported
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, spans, syntax
 
 # Functions that return a changed copy, and the position of the argument that is copied.
 _COPIES = {
@@ -113,7 +113,7 @@ def _lost_statistics(file_syntax: Syntax) -> list[Ignored]:
         name = _statistics(statement) if isinstance(statement, ast.Assign) else None
         if name is None or not isinstance(statement, ast.Assign):
             continue
-        around = [f for f in functions if f.lineno <= statement.lineno <= (f.end_lineno or 0)]
+        around = [f for f in functions if spans(f, statement.lineno)]
         if not around:
             continue
         own, outer = max(around, key=lambda f: f.lineno), min(around, key=lambda f: f.lineno)

@@ -23,6 +23,7 @@ from jaxscope.analysis.rewrap_site import (
     depends_on_a_condition,
     last_name,
     loop_around,
+    spans,
     syntax,
 )
 
@@ -130,7 +131,7 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
     found = syntax(source)
     if found is None or call is None:
         return None
-    around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or line) and contains(n, call)]
+    around = [n for n in found.blocks if spans(n, line) and contains(n, call)]
     inner: LoopCall | None = None
     for block in sorted(around, key=lambda n: (n.lineno, n.col_offset), reverse=True):
         if isinstance(block, SCOPES):
@@ -185,10 +186,10 @@ def maps_over_leaves(source: str | None, line: int, column: int | None, function
             continue
         mapped = call.args[0]
         if function is not None:
-            if call.lineno <= line <= (call.end_lineno or 0) and last_name(mapped) == function:
+            if spans(call, line) and last_name(mapped) == function:
                 return True
         elif (call.lineno, call.col_offset) == (line, column) or (
-            isinstance(mapped, ast.Lambda) and mapped.lineno <= line <= (mapped.end_lineno or 0)
+            isinstance(mapped, ast.Lambda) and spans(mapped, line)
         ):
             return True
     return False
@@ -453,7 +454,7 @@ def reaches_next_iteration(
     is read must come from a call, in the same iteration, of a function with one of these names.
     """
     found = syntax(source)
-    around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or 0)] if found is not None else []
+    around = [n for n in found.blocks if spans(n, line)] if found is not None else []
     inner = max(around, key=lambda n: (n.lineno, n.col_offset), default=None)
     if not isinstance(inner, (ast.For, ast.While)):
         return None
@@ -463,7 +464,7 @@ def reaches_next_iteration(
         for n in ast.walk(part)
         if isinstance(n, ast.Assign) and n.lineno > inner.lineno
     ]
-    reads = [n for n in statements if n.lineno <= line <= (n.end_lineno or 0)]
+    reads = [n for n in statements if spans(n, line)]
     if not reads:
         return None
     read = reads[-1]
@@ -515,7 +516,7 @@ def is_put_ahead(source: str | None, line: int) -> bool:
     if not isinstance(inner, (ast.For, ast.While)):
         return False
     for n in inner.body:
-        if isinstance(n, ast.Assign) and n.lineno <= line <= (n.end_lineno or 0):
+        if isinstance(n, ast.Assign) and spans(n, line):
             before = names_read(part for part in inner.body if part.lineno < n.lineno)
             return "next" in names_read([n.value]) and bool(_variables_set(n) & before)
     return False
@@ -546,9 +547,7 @@ def set_in_same_iteration(source: str | None, line: int, calls: Collection[int])
     inside = list(ast.walk(max(loops, key=lambda n: n.lineno)))
     read = {n.id for n in inside if isinstance(n, ast.Name) and n.lineno == line}
     return any(
-        n.lineno < line
-        and read & _variables_set(n)
-        and any(n.lineno <= at <= (n.end_lineno or 0) for at in calls)
+        n.lineno < line and read & _variables_set(n) and any(spans(n, at) for at in calls)
         for n in inside
         if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
     )

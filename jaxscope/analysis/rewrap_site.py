@@ -188,7 +188,7 @@ def _creates_an_object(value: ast.expr) -> bool:
 def imports(source: str | None, line: int) -> bool:
     """Return whether an import statement is on ``line``."""
     found = syntax(source)
-    return found is not None and any(n.lineno <= line <= (n.end_lineno or line) for n in found.imports)
+    return found is not None and any(spans(n, line) for n in found.imports)
 
 
 def runs_once(source: str | None, line: int, *, in_loop: bool = False) -> bool:
@@ -381,7 +381,7 @@ def ends_the_loop(source: str | None, line: int) -> bool:
     around = (
         [n for n in ast.walk(found.tree) if isinstance(n, (ast.If, ast.While))] if found is not None else []
     )
-    tests = [n for n in around if n.test.lineno <= line <= (n.test.end_lineno or 0)]
+    tests = [n for n in around if spans(n.test, line)]
     return any(
         isinstance(n, ast.While)
         or (in_a_loop(source, line) and any(isinstance(s, (ast.Break, ast.Return)) for s in n.body))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxscope.analysis.jit_decorators import Jitted, names_of
 from jaxscope.analysis.loop_calls import root
-from jaxscope.analysis.rewrap_site import function_around, last_name, syntax
+from jaxscope.analysis.rewrap_site import function_around, last_name, spans, syntax
 from jaxscope.model import transfers
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
@@ -47,12 +47,7 @@ def calls_of_scipy(source: str | None, line: int) -> list[ast.Call]:
     found = syntax(source)
     names = names_of(found.imports, {"scipy"}) if found is not None else set[str]()
     calls = (c for each in found.calls.values() for c in each) if found is not None and names else ()
-    return [
-        c
-        for c in calls
-        if last_name(c.func) == "minimize" and root(c.func) in names
-        if c.lineno <= line <= (c.end_lineno or c.lineno)
-    ]
+    return [c for c in calls if last_name(c.func) == "minimize" and root(c.func) in names if spans(c, line)]
 
 
 def without_gradient(call: ast.Call) -> bool:

@@ -12,7 +12,7 @@ from jaxscope.analysis.avals import short_dtype
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import in_a_loop, last_name, syntax, widens
+from jaxscope.analysis.rewrap_site import in_a_loop, last_name, spans, syntax, widens
 from jaxscope.analysis.stablehlo.matmuls import Product
 from jaxscope.analysis.stablehlo.precision import Doubles, Upcast
 from jaxscope.model import sources
@@ -258,7 +258,7 @@ def _added_up(source: str | None, line: int) -> str | None:
     if found is None or not in_a_loop(source, line):
         return None
     for n in ast.walk(found.tree):
-        if isinstance(n, (ast.Assign, ast.AugAssign)) and n.lineno <= line <= (n.end_lineno or line):
+        if isinstance(n, (ast.Assign, ast.AugAssign)) and spans(n, line):
             if isinstance(n, ast.AugAssign):
                 return ast.unparse(n.target) if isinstance(n.op, ast.Add) else None
             if isinstance(n.value, ast.BinOp) and isinstance(n.value.op, ast.Add) and len(n.targets) == 1:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jaxscope.analysis import result_uses
-from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.analysis.rewrap_site import last_name, spans, syntax
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.analysis.stablehlo.stacked_results import StackedResult
 from jaxscope.analysis.stablehlo.unread_work import UnreadWork
@@ -82,7 +82,7 @@ def _saves_dense(source: str | None, line: int) -> bool:
         c
         for calls in (found.calls if found is not None else {}).values()
         for c in calls
-        if last_name(c.func) == "diffeqsolve" and c.lineno <= line <= (c.end_lineno or 0)
+        if last_name(c.func) == "diffeqsolve" and spans(c, line)
     ]
     return any(
         isinstance(n, ast.Call) and last_name(n.func) == "SaveAt" and "dense" in {k.arg for k in n.keywords}
