@@ -135,13 +135,7 @@ def _lost_statistics(file_syntax: Syntax) -> list[Ignored]:
 def _evaluates_with_statistics(file_syntax: Syntax) -> bool:
     """Return whether the program may use the batch statistics. It does not if each ``use_running_average``
     that it passes is False, and there is at least one."""
-    given = [
-        k.value
-        for calls in file_syntax.calls.values()
-        for c in calls
-        for k in c.keywords
-        if k.arg == "use_running_average"
-    ]
+    given = [k.value for c in file_syntax.all_calls() for k in c.keywords if k.arg == "use_running_average"]
     return not given or any(not isinstance(v, ast.Constant) or v.value is not False for v in given)
 
 

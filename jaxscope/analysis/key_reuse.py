@@ -128,7 +128,7 @@ def in_loops(source: str | None) -> list[Repeated]:
         return []
     draws, defined = _Draws(found.imports), _functions(found)
     repeated = []
-    for call in (c for calls in found.calls.values() for c in calls):
+    for call in found.all_calls():
         position = _BODIES.get(last_name(call.func) or "")
         if position is None or len(call.args) <= position:
             continue
@@ -175,7 +175,7 @@ def in_python_loops(source: str | None) -> list[Repeated]:
         for name in node.names
     }
     repeated = []
-    for call in (c for calls in found.calls.values() for c in calls):
+    for call in found.all_calls():
         key = _key(call) if draws.name(call) not in (None, *_NO_DRAW) else None
         if key is None or _ON_PURPOSE.search(key) or names_in([ast.parse(key)]) & elsewhere:
             continue

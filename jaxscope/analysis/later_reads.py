@@ -45,7 +45,7 @@ def read_after(
     if found is None or call is None:
         return False
     scope, called = _scope(found, call), ast.unparse(call.func)
-    for other in (c for calls in found.calls.values() for c in calls if ast.unparse(c.func) == called):
+    for other in (c for c in found.all_calls() if ast.unparse(c.func) == called):
         inside = _scope(found, other)
         if inside is not scope and (root(call.func) or "") in _own_names(scope) | _own_names(inside):
             continue  # another function of that name

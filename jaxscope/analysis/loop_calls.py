@@ -285,8 +285,8 @@ def _iterables(node: ast.expr) -> Iterator[ast.expr]:
 def _maps_over_leaves(source: str) -> list[ast.Call]:
     """Return all calls in ``source`` that map a function over the leaves of a pytree."""
     found = syntax(source)
-    calls = found.calls.values() if found is not None else ()
-    return [call for on_line in calls for call in on_line if call.args and _over_leaves(call)]
+    calls = found.all_calls() if found is not None else ()
+    return [call for call in calls if call.args and _over_leaves(call)]
 
 
 def _over_leaves(call: ast.Call) -> bool:
@@ -530,8 +530,7 @@ def _takes_out(file_syntax: Syntax, queue: ast.expr) -> bool:
         isinstance(call.func, ast.Attribute)
         and ast.dump(call.func.value) == name
         and (call.func.attr in _OUT_OF_A_QUEUE or (call.func.attr == "pop" and call.args))
-        for calls in file_syntax.calls.values()
-        for call in calls
+        for call in file_syntax.all_calls()
     )
 
 

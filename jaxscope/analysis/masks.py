@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import names_in, root
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, spans, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, calls_at, last_name, syntax
 
 # Functions whose result is a mask
 _MASKS = frozenset(
@@ -72,9 +72,8 @@ def without_selection(source: str | None, line: int) -> Replacement | None:
     (``x.at[mask].set(v)``), or a sum, a mean or the like (``jnp.mean(x[mask])``). Return None if ``line`` has
     no such call, or the source is unknown."""
     found = syntax(source)
-    calls = [c for each in found.calls.values() for c in each if spans(c, line)] if found is not None else []
     jnp = _name_of_jax_numpy(found)
-    for call in calls:
+    for call in calls_at(source, line):
         whole = _update(found, call, jnp) or _reduction(found, call)
         if whole is not None:
             return whole

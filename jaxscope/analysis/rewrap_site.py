@@ -159,6 +159,10 @@ class Syntax(NamedTuple):
     imports: list[ast.Import | ast.ImportFrom]
     objects: set[str]
 
+    def all_calls(self) -> Iterator[ast.Call]:
+        """Yield all calls of the file."""
+        return (call for on_line in self.calls.values() for call in on_line)
+
 
 @functools.lru_cache(8)  # called for hundreds of lines of one file, and a walk of the syntax takes 0.1 s
 def syntax(source: str | None) -> Syntax | None:
@@ -233,10 +237,9 @@ def _called_at(file_syntax: Syntax, name: str) -> int | None:
     ]
     if len(mentions) != 1:
         return None
-    for calls in file_syntax.calls.values():
-        for call in calls:
-            if call.func is mentions[0] or (last_name(call.func) in _RUN and mentions[0] in call.args):
-                return call.lineno
+    for call in file_syntax.all_calls():
+        if call.func is mentions[0] or (last_name(call.func) in _RUN and mentions[0] in call.args):
+            return call.lineno
     return None
 
 
@@ -255,7 +258,7 @@ def in_a_loop(source: str | None, line: int) -> bool:
 def passes_function(source: str | None, line: int, name: str) -> bool:
     """Return whether the code at ``line`` passes the function ``name`` to another function (``map(name,
     xs)``), which may call ``name`` any number of times, and does not also call ``name`` itself."""
-    calls = _calls_at(source, line)
+    calls = calls_at(source, line)
     passed = (part for c in calls for part in (*c.args, *(k.value for k in c.keywords)))
     return any(last_name(part) == name for part in passed) and not _calls(calls, name)
 
@@ -266,14 +269,13 @@ def runs_as_task(source: str | None, line: int, name: str, caller: str | None, c
     file, ``called_at`` its line."""
     around = _blocks(source, line)
     coroutine = any(isinstance(n, ast.AsyncFunctionDef) and n.name == name for n in around)
-    return coroutine and not _calls(_calls_at(caller, called_at), name)
+    return coroutine and not _calls(calls_at(caller, called_at), name)
 
 
-def _calls_at(source: str | None, line: int) -> list[ast.Call]:
+def calls_at(source: str | None, line: int) -> list[ast.Call]:
     """Return the calls of which ``line`` is one of the lines."""
     found = syntax(source)
-    calls = found.calls.values() if found is not None else ()
-    return [c for each in calls for c in each if spans(c, line)]
+    return [c for c in found.all_calls() if spans(c, line)] if found is not None else []
 
 
 def _calls(calls: Iterable[ast.Call], name: str) -> bool:
@@ -446,7 +448,7 @@ def callback_around(source: str | None, line: int) -> ast.FunctionDef | ast.Asyn
     innermost = function_around(found, line) if found is not None else None
     if found is None or innermost is None:
         return None
-    for call in (c for on_line in found.calls.values() for c in on_line):
+    for call in found.all_calls():
         name = last_name(call.func)
         of_debug = isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "debug"
         if name in _CALLBACKS or (name == "callback" and of_debug):

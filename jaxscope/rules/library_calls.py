@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxscope.analysis.jit_decorators import Jitted, names_of
 from jaxscope.analysis.loop_calls import root
-from jaxscope.analysis.rewrap_site import function_around, last_name, spans, syntax
+from jaxscope.analysis.rewrap_site import calls_at, function_around, last_name, syntax
 from jaxscope.model import transfers
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
@@ -36,7 +36,7 @@ def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
     if found is None or around is None:
         return None
     names = names_of(found.imports, {"scipy"})
-    for call in (c for calls in found.calls.values() for c in calls) if names else ():
+    for call in found.all_calls() if names else ():
         if root(call.func) in names and any(last_name(argument) == around.name for argument in call.args):
             return call
     return None
@@ -46,8 +46,8 @@ def calls_of_scipy(source: str | None, line: int) -> list[ast.Call]:
     """Return the calls of ``scipy.optimize.minimize`` at ``line``, also if they begin on a line above."""
     found = syntax(source)
     names = names_of(found.imports, {"scipy"}) if found is not None else set[str]()
-    calls = (c for each in found.calls.values() for c in each) if found is not None and names else ()
-    return [c for c in calls if last_name(c.func) == "minimize" and root(c.func) in names if spans(c, line)]
+    calls = calls_at(source, line) if names else ()
+    return [c for c in calls if last_name(c.func) == "minimize" and root(c.func) in names]
 
 
 def without_gradient(call: ast.Call) -> bool:

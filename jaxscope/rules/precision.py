@@ -282,7 +282,7 @@ def tolerance_below_precision(run: Run) -> Iterator[Finding]:
         if found is None or file in wide:
             continue
         solvers, ran = names_of(found.imports, SOLVERS), key_reuse.called_in(source, functions)
-        for call in (c for calls in found.calls.values() for c in calls if root(c.func) in solvers):
+        for call in (c for c in found.all_calls() if root(c.func) in solvers):
             given = _relative_tolerance(call)
             function = key_reuse.name_around(found, call.lineno)
             if given is None or not 0 < given[1] < ROUNDING or function not in ran:

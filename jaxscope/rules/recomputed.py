@@ -58,7 +58,7 @@ def _line(run: Run, stack: Sequence[Frame]) -> Frame | None:
         found = syntax(source)
         if found is None:
             continue
-        called = [c for calls in found.calls.values() for c in calls if last_name(c.func) in CHECKPOINTS]
+        called = [c for c in found.all_calls() if last_name(c.func) in CHECKPOINTS]
         decorators = [d for n in found.blocks if isinstance(n, FUNCTION) for d in n.decorator_list]
         decorators = [d for d in decorators if last_name(d) in CHECKPOINTS]
         named += [(file, n.lineno) for n in (*called, *decorators)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jaxscope.analysis import result_uses
-from jaxscope.analysis.rewrap_site import last_name, spans, syntax
+from jaxscope.analysis.rewrap_site import calls_at, last_name
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.analysis.stablehlo.stacked_results import StackedResult
 from jaxscope.analysis.stablehlo.unread_work import UnreadWork
@@ -77,13 +77,7 @@ def _dense(run: Run, lowered: Reading) -> dict[Frame, int]:
 
 def _saves_dense(source: str | None, line: int) -> bool:
     """Return whether ``line`` is in a call of ``diffeqsolve`` with ``SaveAt(dense=...)``."""
-    found = syntax(source)
-    solves = [
-        c
-        for calls in (found.calls if found is not None else {}).values()
-        for c in calls
-        if last_name(c.func) == "diffeqsolve" and spans(c, line)
-    ]
+    solves = [c for c in calls_at(source, line) if last_name(c.func) == "diffeqsolve"]
     return any(
         isinstance(n, ast.Call) and last_name(n.func) == "SaveAt" and "dense" in {k.arg for k in n.keywords}
         for c in solves
