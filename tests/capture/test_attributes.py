@@ -42,7 +42,7 @@ def test_a_dictionary_that_the_class_computes_is_not_read():
 
     assert dictionary(Odd()) is None and paths.children(Odd()) is None
     assert dictionary(ValueError()) == {} and dictionary(3) is None
-    assert dictionary(SimpleNamespace(a=1)) == {"a": 1}
+    assert dictionary(SimpleNamespace(a=1)) == {"a": 1} and attribute(SimpleNamespace(a=1), "a") == 1
 
 
 def test_what_a_class_in_c_computes_is_read_only_on_request():
