@@ -290,12 +290,17 @@ def _draws(body: Any, known: dict[int, frozenset[int]], positions: set[frozenset
 
 
 def inner_bodies(equation: Any) -> Iterator[Any]:
-    """Yield the inner programs (jaxprs) of an equation, such as the branches of a ``cond``. A jaxpr with more
-    arguments than the equation has operands is left out."""
+    """Yield the ``bodies`` of an equation, without those that have more arguments than the equation has
+    operands."""
+    return (inner for inner in bodies(equation) if len(inner.invars) <= len(equation.invars))
+
+
+def bodies(equation: Any) -> Iterator[Any]:
+    """Yield the inner programs (jaxprs) of an equation, such as the branches of a ``cond``."""
     for value in equation.params.values():
-        for one in value if isinstance(value, tuple) else (value,):
+        for one in value if isinstance(value, (tuple, list)) else (value,):
             inner: Any = getattr(one, "jaxpr", one)
-            if hasattr(inner, "eqns") and len(inner.invars) <= len(equation.invars):
+            if hasattr(inner, "eqns") and hasattr(inner, "outvars"):
                 yield inner
 
 

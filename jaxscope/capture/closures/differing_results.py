@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from jaxscope.capture.closures.captured_constants import CALLING, COLLECTED
+from jaxscope.capture.closures.captured_constants import CALLING, COLLECTED, bodies
 
 _AXES = ("axes", "axis_name")  # parameters of collectives with the names of their mesh axes
 # Collectives whose result differs between devices or, in rare cases that are not examined, is equal
@@ -70,7 +70,7 @@ def _in(body: Any, results: dict[int, int]) -> Iterator[Differing]:
                 if wrong and not any(a.startswith(_INDEX) for a in differing or ()):
                     yield Differing(results.get(id(var)), var.aval.str_short(), wrong)
         elif name in CALLING:
-            for inner in _bodies(equation):
+            for inner in bodies(equation):
                 passed = {}
                 if len(inner.outvars) == len(equation.outvars):
                     pairs = zip(inner.outvars, equation.outvars, strict=True)
@@ -113,7 +113,7 @@ def _of_equation(equation: Any, values: list[_Differs]) -> list[_Differs]:
         axes = _names(params) | {_INDEX + axis for axis in _names(params)}
         grouped = params.get("axis_index_groups") is not None
         return [None if v is None or grouped else v - axes for v in _each(values, n)]
-    inner = list(_bodies(equation))
+    inner = list(bodies(equation))
     if not inner or name.startswith(_COMBINING):
         return [_joined(values)] * n
     if name == "scan":
@@ -187,12 +187,3 @@ def _names(params: dict[str, Any]) -> frozenset[str]:
         names = params.get(key, ())
         found.update(names if isinstance(names, (tuple, list)) else (names,))
     return frozenset(name for name in found if isinstance(name, str))
-
-
-def _bodies(equation: Any) -> Iterator[Any]:
-    """Yield the jaxprs in the parameters of ``equation``, such as the branches of a ``cond``."""
-    for value in equation.params.values():
-        for one in value if isinstance(value, (tuple, list)) else (value,):
-            inner: Any = getattr(one, "jaxpr", one)
-            if hasattr(inner, "eqns") and hasattr(inner, "outvars"):
-                yield inner
