@@ -13,7 +13,15 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, function_around, last_name, scope_around, syntax
+from jaxscope.analysis.rewrap_site import (
+    FUNCTION,
+    Syntax,
+    calls_from,
+    function_around,
+    last_name,
+    scope_around,
+    syntax,
+)
 from jaxscope.schema.libraries import JAX_ROOTS
 
 JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap"})
@@ -196,16 +204,14 @@ def _statics(call: ast.Call) -> str:
 def jitted_calls(source: str | None, line: int) -> set[int]:
     """Return the columns (in bytes) of the calls on ``line`` that call the result of jit or pmap directly:
     ``jax.jit(f)(x)``."""
-    found = syntax(source)
-    calls = found.calls.get(line, []) if found is not None else []
+    calls = calls_from(source, line)
     return {c.col_offset for c in calls if isinstance(c.func, ast.Call) and last_name(c.func.func) in JITS}
 
 
 def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
     """Return whether a call of a function or a method with one of these ``names`` begins on ``line``. Return
     False if the source is unknown."""
-    found = syntax(source)
-    return found is not None and any(last_name(c.func) in names for c in found.calls.get(line, []))
+    return any(last_name(c.func) in names for c in calls_from(source, line))
 
 
 def calls_transformed(source: str | None, line: int, names: frozenset[str]) -> bool:

@@ -20,6 +20,7 @@ from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     SCOPES,
     Syntax,
+    calls_from,
     depends_on_a_condition,
     last_name,
     loop_around,
@@ -155,9 +156,7 @@ def call_at(source: str | None, line: int, column: int | None, name: str) -> ast
       name: the name of the called function. If ``column`` is given, a call by another name (``f = step``) at
         this column is found, too.
     """
-    found = syntax(source)
-    calls = found.calls.get(line, []) if found is not None else []
-    here = [c for c in calls if column is None or c.col_offset == column]
+    here = [c for c in calls_from(source, line) if column is None or c.col_offset == column]
     if column is not None:  # f(x).sum(): both calls begin at one column
         here = [
             c for c in here if not (last_name(c.func) in _OF_ARRAYS and isinstance(c.func, ast.Attribute))

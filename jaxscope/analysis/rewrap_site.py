@@ -272,6 +272,12 @@ def runs_as_task(source: str | None, line: int, name: str, caller: str | None, c
     return coroutine and not _calls(calls_at(caller, called_at), name)
 
 
+def calls_from(source: str | None, line: int) -> list[ast.Call]:
+    """Return the calls that begin on ``line``."""
+    found = syntax(source)
+    return found.calls.get(line, []) if found is not None else []
+
+
 def calls_at(source: str | None, line: int) -> list[ast.Call]:
     """Return the calls of which ``line`` is one of the lines."""
     found = syntax(source)
@@ -472,11 +478,9 @@ def widens(source: str | None, line: int) -> bool:
     """Return whether a call on ``line`` converts a dtype, or may do so: ``x.astype(...)``,
     ``jnp.float32(x)``, ``jnp.asarray(x)``, ``dtype=...``. A call with a half-precision type,
     ``x.astype(jnp.bfloat16)``, does not count."""
-    found = syntax(source)
-    calls = found.calls.get(line, []) if found is not None else []
     return any(
         last_name(c.func) in _CASTS or any(k.arg == "dtype" for k in c.keywords)
-        for c in calls
+        for c in calls_from(source, line)
         if not any(_HALF.search(ast.unparse(a)) for a in (*c.args, *(k.value for k in c.keywords)))
     )
 

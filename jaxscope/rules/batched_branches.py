@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis.hlo.batched_branches import BatchedBranches, FunctionWork
 from jaxscope.analysis.loop_calls import LONGEST
-from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.analysis.rewrap_site import calls_from, last_name, syntax
 from jaxscope.analysis.stablehlo.branch_work import BranchWork
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
@@ -101,9 +101,7 @@ def work_before_branch(run: Run) -> Iterator[Finding]:
 
 def _conditionals(source: str | None, line: int) -> list[ast.Call]:
     """Return the calls of ``cond`` and ``switch`` that begin on ``line`` of the text ``source``."""
-    found = syntax(source)
-    calls = found.calls.get(line, []) if found is not None else []
-    return [c for c in calls if last_name(c.func) in CONDITIONALS]
+    return [c for c in calls_from(source, line) if last_name(c.func) in CONDITIONALS]
 
 
 def _has_work(batched: BatchedBranches, file: str, branch: ast.expr) -> bool:

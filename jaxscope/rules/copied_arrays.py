@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jaxscope.analysis.avals import aval_bytes
 from jaxscope.analysis.loop_calls import LONGEST, root
-from jaxscope.analysis.rewrap_site import loop_around, syntax
+from jaxscope.analysis.rewrap_site import calls_from, loop_around
 from jaxscope.model import line_times as model
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation
@@ -78,8 +78,7 @@ def _loop(run: Run, c: Compilation) -> Frame | None:
 def _write(source: str | None, line: int) -> tuple[str | None, str]:
     """Return (array, expression) of a write on ``line``: ``("x", "x.at[i].set(y)")``. The array is None if
     its expression does not begin with a variable. Return (None, "") if there is no write."""
-    found = syntax(source)
-    for call in found.calls.get(line, []) if found is not None else ():
+    for call in calls_from(source, line):
         method = call.func
         if not isinstance(method, ast.Attribute) or method.attr not in METHODS:
             continue

@@ -17,7 +17,7 @@ from jaxscope.analysis.element_reads import draws_one, reads_archive
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import depends_on_a_condition, last_name, loop_around, syntax
+from jaxscope.analysis.rewrap_site import calls_from, depends_on_a_condition, last_name, loop_around, syntax
 from jaxscope.model import line_times, sources, transfers
 from jaxscope.model.line_times import Loop
 from jaxscope.model.payers import line_of
@@ -498,9 +498,7 @@ def _jitted_names(run: Run) -> frozenset[str]:
     names = {f.seen.name for f in run.functions.values() if f.user}
     for c in run.compilations.values():
         if c.function.user and c.site is not None and c.missed is not None:
-            source = text(c.site.file)
-            found = syntax(source)
-            for call in found.calls.get(c.site.line, ()) if found is not None else ():
+            for call in calls_from(text(c.site.file), c.site.line):
                 if call.col_offset == c.missed.column:
                     names.add(last_name(call.func) or "")
     return frozenset(names)

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TypedDict
 
 from jaxscope.analysis.programs import peak_bytes
-from jaxscope.analysis.rewrap_site import syntax
+from jaxscope.analysis.rewrap_site import calls_from
 from jaxscope.analysis.stablehlo.callbacks import Callback
 from jaxscope.model import line_times, sources
 from jaxscope.model.records import Compilation, Function, Program
@@ -153,8 +153,7 @@ def _instead_of(run: Run, callbacks: Sequence[Callback]) -> Fix:
         return Fix(message("fix-callback"), "call_back_less_often")
     at = callbacks[0].source
     source = sources.of(run)(at.file) if at is not None else None
-    found = syntax(source)
-    calls = found.calls.get(at.line, []) if found is not None and at is not None else []
+    calls = calls_from(source, at.line) if at is not None else []
     methods = [k.value for c in calls for k in c.keywords if k.arg == "vmap_method"]
     one_by_one = any(isinstance(v, ast.Constant) and v.value == "sequential" for v in methods)
     vectorized = message("call-back-once") if one_by_one else None
