@@ -133,10 +133,8 @@ class Fold:
         """Update the counts that grow without events (calls, steps, fast-path misses). ``numbers`` are the
         contents of the counts file of the log with the name ``log``. The field ``cell`` of an event is an
         index into ``numbers``."""
-        for cell, event in list(self._cells.get(log, {}).items()):
-            field = "index" if isinstance(event, ev.Step) else "count"
-            if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):
-                self.apply(msgspec.structs.replace(event, **{field: numbers[cell]}), log)
+        for event in grown(self._cells.get(log, {}), numbers):
+            self.apply(event, log)
 
     def _process(self, event: ev.Event, log: str) -> Process:
         """Return the process that wrote ``event`` into the log with the name ``log``, and update its last
@@ -554,3 +552,17 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.RanksCompiled: Fold._ranks_compiled,
     ev.Profiled: Fold._profiled,
 }
+
+
+def grown(cells: Mapping[int, Counted], numbers: Sequence[int]) -> list[Counted]:
+    """Return the events of the counters that are larger in ``numbers``, the contents of a counts file, with
+    the new count.
+
+    ``cells`` has the latest event of each counter, by the index of the counter in ``numbers``.
+    """
+    found = []
+    for cell, event in cells.items():
+        field = "index" if isinstance(event, ev.Step) else "count"
+        if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):
+            found.append(msgspec.structs.replace(event, **{field: numbers[cell]}))
+    return found

@@ -18,7 +18,7 @@ import msgspec
 from jaxscope.analysis import sharding
 from jaxscope.log import reader
 from jaxscope.log.store import RunDir
-from jaxscope.model.fold import UNKNOWN_FUNCTION
+from jaxscope.model.fold import UNKNOWN_FUNCTION, grown
 from jaxscope.model.intervals import MOST_SECONDS, OwnSeconds
 from jaxscope.model.load import alive_ns, state
 from jaxscope.model.records import Function, unseen
@@ -294,13 +294,10 @@ class _Process:
     def count(self, numbers: Sequence[int]) -> bool:
         """Update the counts (steps, calls) that grow without events. ``numbers`` are the contents of the
         counts file of the process (see ``log.counts``). Return whether a count grew."""
-        ahead = False
-        for cell, event in list(self._cells.items()):
-            field = "index" if isinstance(event, ev.Step) else "count"
-            if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):
-                _HANDLERS[type(event)](self, msgspec.structs.replace(event, **{field: numbers[cell]}))
-                ahead = True
-        return ahead
+        ahead = grown(self._cells, numbers)
+        for event in ahead:
+            _HANDLERS[type(event)](self, event)
+        return bool(ahead)
 
     def _call(self, event: Any) -> _Call:
         """Return the call to which ``event`` belongs. The call is created at its first event."""
