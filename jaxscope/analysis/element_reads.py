@@ -128,8 +128,9 @@ def generator(source: str | None, line: int, name: str) -> str | None:
 
 
 def list_converted(source: str | None, line: int) -> str | None:
-    """Return the list that ``line`` passes to ``jnp.array`` or ``jnp.asarray``: a variable that the same
-    function assigns a list or appends to. Return None if there is none."""
+    """Return the list or tuple that ``line`` passes to ``jnp.array`` or ``jnp.asarray``: a variable that the
+    same function assigns a list or appends to, or that goes through ``zip(...)``, whose elements are tuples.
+    Return None if there is none."""
     found = syntax(source)
     for call in found.calls.get(line, ()) if found is not None else ():
         if last_name(call.func) not in ("array", "asarray") or not call.args:
@@ -143,6 +144,10 @@ def list_converted(source: str | None, line: int) -> str | None:
             for n in ast.walk(scope)
         )
         if appended or any(isinstance(v, (ast.List, ast.ListComp)) for v in _assigned(scope, name)):
+            return name
+        loops = [n for n in ast.walk(scope) if isinstance(n, (ast.For, ast.comprehension))]
+        through = [loop.iter for loop in loops if _name(loop.target) == name]
+        if any(isinstance(over, ast.Call) and last_name(over.func) == "zip" for over in through):
             return name
     return None
 

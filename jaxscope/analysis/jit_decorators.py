@@ -115,6 +115,8 @@ def advice(
         return None  # its operations are on its own lines: those of this line are in its arguments
     if isinstance(call.func, ast.Attribute) and call.func.attr in OF_ONE_ARRAY:
         return None  # a method of an array, such as Q[s].max()
+    if _new_function_in(found, call) is not None:
+        return None  # a static argument would compile again for each of these functions
     name, last = ast.unparse(call.func), last_name(call.func) or ""
     # filter_jit accepts Equinox modules, whose leaves are not only arrays.
     filtered = library not in MODULES and (of_equinox or _imports(found.imports, "equinox"))
@@ -148,6 +150,52 @@ def advice(
         )
         return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=made)
     return Jitted(f"jax.jit({name})(...)", statics_unknown=True)
+
+
+def new_function_passed(source: str | None, line: int) -> tuple[str, str] | None:
+    """Return (name, outer) if a call on ``line`` passes a function that is new in each call of the function
+    ``outer``, which defines it under ``name`` and passes it on. Return None if there is none."""
+    found = syntax(source)
+    if found is None:
+        return None
+    arrays = names_of(found.imports, ARRAYS)
+    calls = [
+        c for c in calls_from(source, line) if isinstance(c.func, ast.Call) or _root(c.func) not in arrays
+    ]
+    return next((new for c in calls if (new := _new_function_in(found, c)) is not None), None)
+
+
+def _new_function_in(file_syntax: Syntax, call: ast.Call) -> tuple[str, str] | None:
+    """Return (name, outer) as ``new_function_passed`` does, for ``call``: the function around it defines what
+    it passes, or gets it from a caller that defines it."""
+    around = function_around(file_syntax, call.lineno)
+    passed = [a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)]
+    if around is None or not passed:
+        return None
+    own = next((name for name in passed if name in defined_inside(around)), None)
+    if own is not None:
+        return own, around.name
+    names = [a.arg for a in (*around.args.posonlyargs, *around.args.args) if a.arg != "self"]
+    for outer in (c for calls in file_syntax.calls.values() for c in calls):
+        caller = function_around(file_syntax, outer.lineno)
+        if last_name(outer.func) != around.name or caller is None:
+            continue
+        new = defined_inside(caller)
+        given = [*zip(names, outer.args, strict=False), *((k.arg, k.value) for k in outer.keywords)]
+        for parameter, value in given:
+            if parameter in passed and isinstance(value, ast.Lambda):
+                return "the lambda", caller.name
+            if parameter in passed and isinstance(value, ast.Name) and value.id in new:
+                return value.id, caller.name
+    return None
+
+
+def defined_inside(function: ast.AST) -> set[str]:
+    """Return the names of the functions and lambdas that ``function`` defines in each of its calls."""
+    inside = [n for n in ast.walk(function) if n is not function]
+    names = {n.name for n in inside if isinstance(n, FUNCTION)}
+    assigned = (n for n in inside if isinstance(n, ast.Assign) and isinstance(n.value, ast.Lambda))
+    return names | {t.id for n in assigned for t in n.targets if isinstance(t, ast.Name)}
 
 
 def _of_statement(

@@ -244,11 +244,15 @@ def attributes_set(source: str | None, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ast.unparse(n) for n in targets if isinstance(n.ctx, ast.Store)))
 
 
-def computes_only(source: str | None, name: str) -> bool:
+def computes_only(source: str | None, name: str, callers: frozenset[str] = frozenset()) -> bool:
     """Return whether jit could probably trace the function with the qualified name ``name`` as a whole. The
-    function calls no package that does not compute with JAX (``random``, ``matplotlib``), does not print, has
-    no ``yield``, ``async`` or ``global``, and changes no list or dict that it did not make. Return False if
-    ``function`` does not find it."""
+    function, and the functions of the file that it calls, call no package that does not compute with JAX
+    (``random``, ``matplotlib``), do not print, have no ``yield``, ``async`` or ``global``, and change no list
+    or dict that they did not make. Return False if ``function`` does not find it.
+
+    Args:
+      callers: functions that are looked at already, and lead to this one.
+    """
     found, defined = syntax(source), function(source, name)
     if found is None or defined is None or isinstance(defined, ast.AsyncFunctionDef):
         return False
@@ -265,6 +269,10 @@ def computes_only(source: str | None, name: str) -> bool:
         if package and package not in TRACED_WHOLE | {"math", "functools"}:
             return False
         if isinstance(n.func, ast.Name) and n.func.id in _OUTPUT:
+            return False
+        called = n.func.id if isinstance(n.func, ast.Name) else ""
+        known = called in callers | {name, ""} or function(source, called) is None
+        if not known and not computes_only(source, called, callers | {name}):
             return False
         owner = n.func.value if isinstance(n.func, ast.Attribute) else None
         if (

@@ -619,11 +619,12 @@ def carries(loop: ast.For | ast.While) -> bool:
 
 def array_iterated(source: str | None, line: int) -> str | None:
     """Return the array that the innermost ``for`` loop around ``line`` goes through, written as the argument
-    of a scan: ``xs`` for ``for x in xs`` and for ``xs[t]`` in ``for t in range(n)``, ``jnp.swapaxes(xs, 0,
-    1)`` for ``xs[:, t]``.
+    of a scan: ``xs`` for ``for x in xs`` and for ``xs[t]`` and ``xs[t, :]`` in ``for t in range(n)``,
+    ``jnp.swapaxes(xs, 0, 1)`` for ``xs[:, t]``.
 
     Return None if the elements seem to be no arrays (the loop calls or unpacks ``x``, or reads ``x.w`` or
-    ``x[0]``), if there are several arrays, or if the loop also reads its counter ``t`` elsewhere.
+    ``x[0]``), if there are several arrays, or if the loop also reads its counter ``t`` elsewhere than in
+    ``results.at[t]``.
     """
     around = loop_around(source, line)
     loop = loop_from(source, around[0]) if around is not None else None
@@ -639,9 +640,26 @@ def array_iterated(source: str | None, line: int) -> str | None:
         return None if used else loop.iter.id
     if not (isinstance(loop.iter, ast.Call) and last_name(loop.iter.func) == "range"):
         return None
-    reads = sum(isinstance(n, ast.Name) and n.id == element for n in body)
+    reads = sum(isinstance(n, ast.Name) and n.id == element for n in body) - _writes(body, element)
     taken = [found for n in body if (found := _element_taken(n, element)) is not None]
     return taken[0] if len(taken) == reads and len(set(taken)) == 1 else None
+
+
+def _writes(body: Iterable[ast.AST], index: str) -> int:
+    """Return how many of the nodes ``body`` are ``results.at[t]``, where ``index`` is the name ``t``."""
+    items = [n for n in body if isinstance(n, ast.Subscript)]
+    taken = [n.slice for n in items if isinstance(n.value, ast.Attribute) and n.value.attr == "at"]
+    return sum(isinstance(n, ast.Name) and n.id == index for n in taken)
+
+
+def writes_elements(source: str | None, line: int) -> bool:
+    """Return whether the innermost ``for`` loop around ``line`` writes one element of an array in each
+    iteration, ``results.at[t].set(...)``, where ``t`` is its variable."""
+    around = loop_around(source, line)
+    loop = loop_from(source, around[0]) if around is not None else None
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+        return False
+    return _writes([n for statement in loop.body for n in ast.walk(statement)], loop.target.id) > 0
 
 
 def goes_through_layers(source: str | None, line: int) -> bool:
@@ -732,9 +750,14 @@ _OF_OBJECTS = (ast.Call, ast.Attribute, ast.Subscript)
 
 
 def _element_taken(node: ast.AST, index: str) -> str | None:
-    """Return ``xs`` if ``node`` is ``xs[t]``, ``jnp.swapaxes(xs, 0, 1)`` if it is ``xs[:, t]``, where
-    ``index`` is the name ``t``; None for other nodes."""
+    """Return ``xs`` if ``node`` is ``xs[t]`` or ``xs[t, :]``, ``jnp.swapaxes(xs, 0, 1)`` if it is ``xs[:,
+    t]``, where ``index`` is the name ``t``; None for other nodes."""
     match node:
+        case ast.Subscript(value=ast.Name(id=array), slice=ast.Tuple(elts=[ast.Name(id=name), *rest])) if (
+            name == index
+            and all(isinstance(n, ast.Slice) and n.lower is n.upper is n.step is None for n in rest)
+        ):
+            return array
         case ast.Subscript(value=ast.Name(id=array), slice=ast.Name(id=name)) if name == index:
             return array
         case ast.Subscript(

@@ -397,6 +397,13 @@ def ends_the_loop(source: str | None, line: int) -> bool:
     )
 
 
+def only_raises(source: str | None, line: int) -> bool:
+    """Return whether ``line`` is in the condition of an ``if`` whose block raises an exception."""
+    found = syntax(source)
+    tests = (n for n in (ast.walk(found.tree) if found is not None else ()) if isinstance(n, ast.If))
+    return any(spans(n.test, line) and any(isinstance(s, ast.Raise) for s in n.body) for n in tests)
+
+
 def creates_for_each_call(source: str | None, created: int, called: int) -> bool:
     """Return whether the line ``created`` creates a new function object for each call on the line ``called``,
     so that each object is called only once. Return False if that is unknown.

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
+from collections.abc import Collection
 
 from jaxscope.analysis.line_names import Definition, full_name, function, imported, takes_objects
-from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.analysis.rewrap_site import function_around, last_name, syntax
 
 # Functions of jax.numpy whose result has a size that depends on values -> the option that fixes the size
 _SIZED = dict.fromkeys(
@@ -16,6 +18,9 @@ _SIZED = dict.fromkeys(
     + ("unique_values", "union1d", "intersect1d", "setdiff1d", "setxor1d", "extract", "compress", "where"),
     "size",
 ) | {"bincount": "length"}
+# Functions of jax.random that draw from range(n) if they get a number n, or else from an array
+_DRAWING_OF = frozenset({"choice", "permutation"})
+_NUMBER = re.compile(r"n|num|count|length|size|(?:n|num|max)_\w+|\w+_(?:size|count|length)", re.IGNORECASE)
 _BUILTINS = frozenset(dir(builtins))
 # Functions whose first or second argument is a size
 _WITH_SIZE = frozenset({"zeros", "ones", "full", "empty", "arange", "eye", "range", "one_hot", "linspace"})
@@ -78,6 +83,9 @@ def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[st
         if isinstance(n.func, ast.Name) and n.func.id in parameters:
             static.add(n.func.id)
         called = last_name(n.func)
+        if called in _DRAWING_OF:  # of a number, jit must know the value
+            values = [*n.args[1:2], *(k.value for k in n.keywords if k.arg in ("a", "x"))]
+            static |= {v.id for v in values if isinstance(v, ast.Name) and _NUMBER.fullmatch(v.id)}
         if called in _WITH_SIZE:
             static |= {a.id for a in n.args[:2] if isinstance(a, ast.Name)}
         elif called is not None and function(source, called) is not None and called != name:
@@ -90,6 +98,29 @@ def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[st
             if package not in ("jax", "numpy", "math", "functools"):
                 return None
     return tuple(p for p in parameters if p in static)
+
+
+def object_created_for(source: str | None, name: str, parameters: Collection[str]) -> tuple[str, str] | None:
+    """Return (parameter, outer): one of ``parameters`` of the function ``name`` for which the function
+    ``outer`` of the same file creates a new object in each call: ``model = Model()``, ``predict(model, x)``.
+    Return None if there is none."""
+    found = syntax(source)
+    for call in (c for calls in (found.calls.values() if found is not None else ()) for c in calls):
+        outer = function_around(found, call.lineno) if found is not None else None
+        if outer is None or last_name(call.func) != name.rpartition(".")[2]:
+            continue
+        created = {
+            t.id
+            for n in ast.walk(outer)
+            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
+            if (last_name(n.value.func) or "")[:1].isupper()
+            for t in n.targets
+            if isinstance(t, ast.Name)
+        }
+        for variable, parameter in _passed(source, call, name):
+            if parameter in parameters and variable in created:
+                return parameter, outer.name
+    return None
 
 
 def _operands(test: ast.expr) -> list[ast.expr]:
@@ -140,6 +171,19 @@ def dynamic_slice(text: str | None) -> str | None:
             arguments = ", ".join(ast.unparse(n) for n in (array, start, right))
             return f"jax.lax.dynamic_slice_in_dim({arguments})"
     return None
+
+
+def list_indexed(text: str | None) -> str | None:
+    """Return the object that ``text``, source that read a value of the device, indexes with this value:
+    ``data`` for ``data[i]``. It is a list or another object of Python, because a JAX array reads no index.
+    Return None for other source, and for slices."""
+    try:
+        node = ast.parse(text or "", mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    if not isinstance(node, ast.Subscript) or any(isinstance(n, ast.Slice) for n in ast.walk(node.slice)):
+        return None
+    return ast.unparse(node.value)
 
 
 def _sizes(source: str | None, call: ast.Call) -> list[ast.expr]:

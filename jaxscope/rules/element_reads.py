@@ -27,6 +27,8 @@ LONG_LIST = 16 << 10  # bytes of the array: a shorter list is not worth a findin
 SHORT_LIST = 256  # the same, if the source shows that the argument is a list
 SHARE, MUCH = 0.05, 0.15  # shares of the run's time that converting a list takes: a note, a warning
 _NUMBERS = re.compile(r"array\([\[(]")  # jnp.array([1.0, x]) is no item of a batch
+# jnp.asarray(np.stack(items)) copies a whole batch
+_BATCH = re.compile(r"array\(\s*(np|numpy|onp)\.(stack|array|asarray|concatenate|vstack)\(")
 SCALAR = 16  # bytes of the largest number, complex128
 
 
@@ -118,8 +120,10 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
             continue
         if t.source.place in converted:
             continue
-        if not _inside_an_inner_loop(run, t) or _NUMBERS.search(t.text or ""):
+        if not _inside_an_inner_loop(run, t) or _NUMBERS.search(t.text or "") or _BATCH.search(t.text or ""):
             continue
+        if element_reads.list_converted(sources.of(run)(t.source.file), t.source.line) is not None:
+            continue  # no item, but a list of items
         above = model.called_at(run, t)
         helper = None if above is None else message("helper-line", line=t.source, caller=above)
         text = message(

@@ -124,7 +124,11 @@ def _of_function(run: Run, file: str, function: str, applied: Sequence[_Applied]
     fix = loop_functions.as_a_whole(run, file, outer, calls) if whole else None
     if fix is None:
         fix = Fix(message("fix-jit-parts", pad=message("and-pad-inside") if grows else None), "jit")
-    fix = jit_obstacles.with_obstacles(run, fix, {(file, function)}, {(file, function)})
+    part = {(file, function)}
+    parts = Fix(message("fix-jit-parts", pad=None), "jit")
+    fix, as_parts = (jit_obstacles.with_obstacles(run, f, part, part) for f in (fix, parts))
+    if jit_obstacles.leaves_out(fix):  # it computes on with a value that it reads, so not as a whole
+        fix = as_parts
     return Finding(
         code=payers.CODE,
         severity=NOTE,

@@ -4,10 +4,10 @@ value of an array, and cannot compute an array whose size depends on values."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from jaxscope.analysis import line_names, masks, sizes_under_jit
-from jaxscope.analysis.rewrap_site import ends_the_loop, loop_around
+from jaxscope.analysis.rewrap_site import ends_the_loop, loop_around, only_raises
 from jaxscope.model import sources, transfers
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
@@ -81,12 +81,17 @@ def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, i
     ``with_obstacles``."""
     at = read.source
     text = sources.line(run, at) if at is not None else ""
-    expression = read.text or _condition(text)  # the line has several such expressions
-    if text.lstrip().startswith("assert "):
+    expression = _condition(read.text or text)  # the line may have several such expressions
+    indexed = sizes_under_jit.list_indexed(read.text) if read.kind == "int" else None
+    if indexed is not None:
+        words = extended(fix, "fix-index-of-list", line=at, expression=expression, list=indexed)
+        return words or fix
+    source = sources.of(run)(at.file) if at is not None else None
+    raises = at is not None and only_raises(source, at.line)
+    if raises or text.lstrip().startswith("assert "):
         return extended(fix, "fix-check-outside", line=at, expression=expression) or fix
     if _CONDITION.search(text) is None or _ends(run, at, loop):
         return extended(fix, "fix-returns-value", line=at, expression=expression) or fix
-    source = sources.of(run)(at.file) if at is not None else None
     around = loop_around(source, at.line) if at is not None and ends_the_loop(source, at.line) else None
     if at is not None and around is not None:
         ends = message("runs-while" if text.lstrip().startswith("while ") else "ends-when")
@@ -99,18 +104,27 @@ def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, i
 def _condition(line: str) -> str:
     """Return the condition on a ``line`` of source: ``x > 0`` for ``if x > 0: break``. Return the line itself
     if it has none."""
-    found = _STATEMENT.fullmatch(line.strip())
-    return found["condition"] if found is not None else line.strip().rstrip(":")
+    found = _STATEMENT.fullmatch(line.strip().removesuffix(": ..."))
+    return found["condition"] if found is not None else line.strip().removesuffix(": ...").rstrip(":")
 
 
 def keeps_sizes(fix: Fix) -> bool:
     """Return whether ``fix`` says how to keep sizes from depending on values (``with_obstacles``)."""
+    return "fix-size-by-values" in _slugs(fix)
+
+
+def leaves_out(fix: Fix) -> bool:
+    """Return whether ``fix`` says to leave an expression outside of the jitted function, because it reads a
+    value (``with_obstacles``)."""
+    return "fix-returns-value" in _slugs(fix)
+
+
+def _slugs(fix: Fix) -> Iterator[str]:
+    """Yield the names of the templates of ``fix``: that of the whole text, then those of its parts."""
     words: object = fix.words
     while isinstance(words, Message):
-        if words.slug == "fix-size-by-values":
-            return True
+        yield words.slug
         words = words.fields.get("fix")
-    return False
 
 
 def _ends(run: Run, at: Frame | None, loop: tuple[str, int, int] | None) -> bool:
@@ -143,7 +157,8 @@ def _needs_the_value(kind: str, line: str) -> bool:
     if kind == "bool":
         return (_CONDITION.search(line) or _COMPARES.search(line)) is not None
     # A library may only check the value, and skips the check under jit.
-    return kind in ("float", "int", "item") and f"{kind}(" in line
+    called = kind in ("float", "int", "item") and f"{kind}(" in line
+    return called or (kind == "int" and "[" in line)  # data[i]
 
 
 def _masked(run: Run, functions: Functions) -> tuple[Frame, str] | None:

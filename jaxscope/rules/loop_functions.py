@@ -174,7 +174,11 @@ def of_python(run: Run, file: str, function: str) -> Message | None:
     names = sizes_under_jit.python_parameters(sources.of(run)(file), function)
     if names is None:
         return message("python-values-static")
-    return message("named-static", names=Names(names, LINES)) if names else None
+    if not names:
+        return None
+    made = sizes_under_jit.object_created_for(sources.of(run)(file), function, names)
+    new = message("static-but-new", parameter=made[0], outer=made[1]) if made is not None else None
+    return message("named-static", names=Names(names, LINES), new=new)
 
 
 def as_a_whole(run: Run, file: str, function: str, calls: str | None = None) -> Fix | None:

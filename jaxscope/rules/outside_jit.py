@@ -324,9 +324,11 @@ def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) 
 def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
     """Return advice on what to jit for the line of ``p``: the function that the line calls, ``jitted``, or if
     that is None, all that the line computes."""
+    source, n = sources.of(run)(p.line.file), p.line.line
+    if jitted is None and (passed := jit_decorators.new_function_passed(source, n)) is not None:
+        return message("fix-jit-with-definition", name=passed[0], outer=passed[1])
     if jitted is None:
         return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
-    source, n = sources.of(run)(p.line.file), p.line.line
     new = line_names.defined_in_loop(source, n)
     beside = line_names.defined_beside(source, n)
     if new is None and beside is not None and not jitted.checked:

@@ -700,7 +700,8 @@ def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
     for inner in [f for f, fix in advised if fix.kind == "jit" and not _creates(fix)]:
         compiled = [c for e in inner.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
         callers = [{at.function.replace(".<locals>", "") for at in c.lines} for c in compiled]
-        others = [f for f in findings if f is not inner and inner in findings]
+        longer = [f for f in findings if f is not inner and (f.seconds or 0.0) >= (inner.seconds or 0.0)]
+        others = longer if inner in findings else []
         outer = next((f for f in others if callers and all(_to_jit(f) & each for each in callers)), None)
         if outer is not None:
             title, seconds = outer.title, inner.seconds or 0.0

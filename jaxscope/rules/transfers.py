@@ -430,6 +430,10 @@ def _instead(run: Run, t: Transfer, at: Frame) -> Fix:
     new = sizes_under_jit.dynamic_slice(t.text) if t.kind == "int" else None
     if new is not None and t.text is not None:
         return Fix(message("fix-slice-on-device", new=new, expression=t.text), "dynamic_slice")
+    indexed = sizes_under_jit.list_indexed(t.text) if t.kind == "int" else None
+    if indexed is not None:
+        words = message("fix-index-on-device", expression=t.text, list=indexed)
+        return Fix(words, "stack", {"name": indexed})
     if draws_one(t.text):
         return Fix(message("fix-draw-on-host"), "numpy")
     through = reaches_next_iteration(source, at.line)

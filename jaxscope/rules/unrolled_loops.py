@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from jaxscope.analysis.loop_calls import array_iterated, takes_chunks
+from jaxscope.analysis.loop_calls import array_iterated, takes_chunks, writes_elements
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import appends, counts_only, in_a_loop, only_loop
+from jaxscope.analysis.rewrap_site import appends, counts_only, in_a_loop, loop_around, only_loop
 from jaxscope.analysis.sample_sites import Sites
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
@@ -18,6 +18,7 @@ from jaxscope.model.payers import total_seconds
 from jaxscope.model.records import Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import sample_sites
+from jaxscope.rules.computing_operations import eager
 from jaxscope.rules.each_program import costliest
 from jaxscope.rules.programs import MOST, about, evidence
 from jaxscope.rules.registry import rule
@@ -79,18 +80,26 @@ class _Block(NamedTuple):
 
 
 def _by_line(run: Run) -> list[tuple[Frame | None, list[_Block]]]:
-    """Return (line, blocks) for each line in a loop that repeats blocks of operations. The line is None if it
-    is unknown. The same loop occurs in the forward and in the backward pass, and in each function that has
-    it. Programs that create parameters are left out (``_repeated_draws`` reports them)."""
-    lines: dict[Hashable, tuple[Frame | None, list[_Block]]] = {}
+    """Return (line, blocks) for each loop that repeats blocks of operations, with the line of the largest
+    block of the forward pass. The line is None if it is unknown. The same loop occurs in the forward and in
+    the backward pass, and in each function that has it. Programs that create parameters are left out
+    (``_repeated_draws`` reports them)."""
+    loops: dict[Hashable, list[tuple[Frame | None, _Block]]] = {}
     for p, f, texts in (*costliest(run), *_others(run), *_of_libraries(run)):
         repeated = texts.stablehlo.repeated if texts.stablehlo is not None else ()
         found = [r for r in repeated if _is_users_loop(run, f, r)]
         for r in found if not _draws(run, p) else ():
             line = _line(run, f, r, found)
-            at = line.place if line is not None else (f.id, r.line)
-            lines.setdefault(at, (line, []))[1].append(_Block(p, f, r))
-    return list(lines.values())
+            around = loop_around(sources.of(run)(line.file), line.line) if line is not None else None
+            at = (line.file, around or line.line) if line is not None else (f.id, r.line)
+            loops.setdefault(at, []).append((line, _Block(p, f, r)))
+    largest_first = (sorted(blocks, key=lambda b: _by_size(b[1])) for blocks in loops.values())
+    return [(blocks[0][0], [block for _, block in blocks]) for blocks in largest_first]
+
+
+def _by_size(b: _Block) -> tuple[bool, int]:
+    """Return the key by which blocks are sorted: those of the forward pass first, then the largest."""
+    return b.repeated.backward, -b.repeated.length * b.repeated.times
 
 
 def _is_users_loop(run: Run, f: Function, r: Repeated) -> bool:
@@ -107,7 +116,6 @@ def _finding(run: Run, line: Frame | None, blocks: list[_Block], sites: Sites | 
     """Return the finding about the loop at ``line`` that repeats ``blocks``; None if a scan would save too
     little. ``sites``: the loop of a probabilistic model that makes sample sites there; None: there is
     none."""
-    blocks.sort(key=lambda b: (b.repeated.backward, -b.repeated.length * b.repeated.times))
     shares = _shares(run, blocks)
     seconds = sum(share * _seconds(run, p, f) for p, f, share in shares)
     many = any(_many_turns(b.repeated) for b in blocks)
@@ -120,6 +128,9 @@ def _finding(run: Run, line: Frame | None, blocks: list[_Block], sites: Sites | 
     _, f, largest = blocks[0]
     others = tuple(dict.fromkeys(b.function.display_name for b in blocks if b.function.id != f.id))
     advice = _instead_of_unrolling(run, [b.repeated for b in blocks], line)
+    outside = _caller_outside_jit(run, line) if advice.kind == "scan" else None
+    if outside is not None:
+        advice = extended(advice, "fix-scan-in-jit", function=outside.function, line=outside) or advice
     return Finding(
         code="JX202",
         severity=WARNING if many else NOTE,
@@ -142,6 +153,22 @@ def _finding(run: Run, line: Frame | None, blocks: list[_Block], sites: Sites | 
         at_most=True,
         timed=not many,
     )
+
+
+def _caller_outside_jit(run: Run, line: Frame | None) -> Frame | None:
+    """Return the user's line that calls the function with the loop at ``line`` outside jit; None if no
+    operation was seen outside jit in this loop. A scan with a new body would compile in each such call."""
+    loop = loop_around(sources.of(run)(line.file), line.line) if line is not None else None
+    if line is None or loop is None:
+        return None
+    for c in run.compilations.values():
+        inside = eager(c.function) and any(
+            at.file == line.file and at.function == line.function and loop[0] <= at.line <= loop[1]
+            for at in c.lines[:1]
+        )
+        if inside and len(c.lines) > 1:
+            return c.lines[1]
+    return None
 
 
 def _saves_enough(blocks: Sequence[_Block], shares: Sequence[float]) -> bool:
@@ -273,6 +300,8 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
     over = array_iterated(text, line.line) if line is not None and library != LINEN else None
     if over is not None and forward and line is not None:
         collected = message("scan-collects") if appends(text, line.line) else None
+        if writes_elements(text, line.line):
+            collected = message("scan-collects-elements")
         scan = spelling(library).scan
         listed = message("scan-stack-first", name=over) if over.isidentifier() else None
         words = message("fix-scan-over", scan=scan, array=over, listed=listed, collected=collected)

@@ -457,16 +457,22 @@ def loss(params, count):
 
 def update(params, n):
     return jax.grad(loss)(params, n)
+
+def write(xs, h):
+    for t in range(3):
+        h = cell(xs[t, :], h)
+        out = out.at[t].set(h)
 """
 
 
 @pytest.mark.parametrize(
     ("line", "array"),
-    [(6, "xs"), (8, "xs"), (10, "jnp.swapaxes(xs, 0, 1)"), (12, None), (14, None), (16, None), (3, None)],
+    [(35, "xs"), (6, "xs"), (8, "xs"), (10, "jnp.swapaxes(xs, 0, 1)"), (12, None), (14, None), (16, None), (3, None)],
 )
 def test_the_array_that_a_scan_would_take_is_found(line, array):
     assert loop_calls.array_iterated(LOOPS, line) == array
     assert loop_calls.array_iterated(None, line) is None
+    assert loop_calls.writes_elements(LOOPS, line) == (line == 35)
 
 
 @pytest.mark.parametrize(("line", "layers"), [(6, False), (8, False), (14, True), (16, True), (20, False)])

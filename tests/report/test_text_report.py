@@ -44,11 +44,10 @@ Findings
   ▲ JX110  main.<lambda> recompiled 11 times: the jitted function is a     1.4 s
            new object, because a lambda was created again at data.py:31
            (train.py:33)
-           → define the function once, at module level, and jit it there;
-             numbers and arrays that it reads from outside must become its
-             arguments (sizes are named in static_argnames). The function may
-             still read other objects, such as an optimizer, if they are created
-             only once
+           → define the function once, at module level, and jit it there; make
+             the numbers and arrays that it reads from outside its arguments
+             (name sizes in static_argnames). The function may still read other
+             objects, such as an optimizer, if they are created only once
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
            itself compiles nothing (compared with compilation #3, the most

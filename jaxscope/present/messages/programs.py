@@ -37,6 +37,10 @@ TEMPLATES = {
         " loop as jax.lax.scan or fori_loop. For a language model with causal attention, a key-value cache"
         " is faster still"
     ),
+    "fix-scan-in-jit": (
+        "{fix}. {line} (in {function}) also runs this loop outside jit, where each call would compile the"
+        " scan again: jit the computation there, too"
+    ),
     "unrolled-loop": (
         "JAX unrolled a Python loop of {function}: a block of {operations} operations is repeated {times}"
         " times{also}"
@@ -81,6 +85,10 @@ TEMPLATES = {
     ),
     "scan-collects": (
         ". The function that scan calls returns two things: the state, and what the loop appended to a list"
+    ),
+    "scan-collects-elements": (
+        ". The function that scan calls returns two things: the state, and the element that the loop wrote"
+        " with .at[...].set; scan stacks these elements"
     ),
     "fix-scan": (
         "if the iterations have different inputs or parameters, stack these and write the loop as {scan}"

@@ -598,6 +598,10 @@ TEMPLATES = {
         " each iteration, and {name} = {joined} after the loop"
     ),
     "fix-jit-around": "move the computation of this line{inside} into one jitted function, or do it in NumPy",
+    "fix-jit-with-definition": (
+        "each call of {outer} passes a new function here ({name}), which jit would compile again: put the"
+        " computation of {outer}, with the definition of this function, into one jitted function"
+    ),
     "fix-jit-around-call": "move the computation of this line{inside} into one jitted function",
     "inside-function": " (in {function})",
     "fix-jit-step": (
@@ -629,7 +633,11 @@ TEMPLATES = {
         " arguments, too"
     ),
     "which-calls": ", which calls {function},",
-    "named-static": ". Name {names} in static_argnames",
+    "named-static": ". Name {names} in static_argnames{new}",
+    "static-but-new": (
+        ". {outer} creates a new {parameter} in each call, and jit would compile again for each of them:"
+        " create it once, outside of {outer}"
+    ),
     "python-values-static": (
         ". Name arguments that are Python bools, strings, sizes, functions or models in static_argnames"
     ),
@@ -652,7 +660,13 @@ TEMPLATES = {
         " it"
     ),
     "fix-check-outside": (
-        "{fix}. A jitted function cannot check {expression} at {line}: check it outside of the function"
+        "{fix}. A jitted function cannot check {expression} at {line}: return what this needs, and check it"
+        " outside of the function"
+    ),
+    "fix-index-of-list": (
+        "{fix}. In a jitted function, {expression} at {line} fails, because {list} is no JAX array: make it"
+        " one before the loop ({list} = jnp.stack({list}) for a list of arrays), or draw or compute the index"
+        " with NumPy, outside of the function"
     ),
     "fix-mask-index": (
         "{fix}. A jitted function cannot index with the condition {condition} at {line}: write"
@@ -680,8 +694,8 @@ TEMPLATES = {
     "as-in": ", as in {call}",
     "jitted-once": ": jitted = {function}{statics}",
     "with-statics": (
-        " (name the arguments that are Python bools, strings, sizes, functions or models in static_argnames"
-        " or static_argnums)"
+        " (name the arguments that are Python bools, strings or sizes, and functions and models that are"
+        " created only once, in static_argnames or static_argnums)"
     ),
     "and-more-statics": " (other arguments that are not arrays are static, too)",
     "function-around": "a function around this line",

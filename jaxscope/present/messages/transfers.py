@@ -64,6 +64,10 @@ TEMPLATES = {
         "write {new} instead of {expression}: it reads no bounds on the host. Or keep the data and the bounds"
         " as NumPy arrays"
     ),
+    "fix-index-on-device": (
+        "{expression} reads the index on the host, because {list} is no JAX array: make it one before the"
+        " loop ({list} = jnp.stack({list}) for a list of arrays), or draw or compute the index with NumPy"
+    ),
     "fix-read-less": (
         "read the value only in every Nth iteration (for a mean, add the values up on the device), or read"
         " each value one iteration later, after the next call: the device then computes while Python reads"
