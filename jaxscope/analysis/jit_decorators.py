@@ -13,6 +13,7 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
+from jaxscope.analysis import line_names
 from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     Syntax,
@@ -247,6 +248,34 @@ def _statics(call: ast.Call) -> str:
     return options + (
         f", static_argnames={(names[0] if len(names) == 1 else tuple(names))!r}" if names else ""
     )
+
+
+def takes_modules(source: str | None, name: str) -> bool:
+    """Return whether the function ``name`` seems to get an Equinox module as an argument: the file imports
+    Equinox, and the function calls one of its parameters, or a vmap of it."""
+    found, defined = syntax(source), line_names.function(source, name)
+    if found is None or defined is None or not _imports(found.imports, "equinox"):
+        return False
+    parameters = {a.arg for a in ast.walk(defined.args) if isinstance(a, ast.arg)}
+    called = [n.func for n in ast.walk(defined) if isinstance(n, ast.Call)]
+    mapped = [n.args[0] for n in called if isinstance(n, ast.Call) and n.args]
+    return any(isinstance(n, ast.Name) and n.id in parameters for n in (*called, *mapped))
+
+
+def joining_call(source: str | None, line: int) -> str | None:
+    """Return the call on ``line`` that joins the arrays of a list, written with NumPy:
+    ``np.stack(jax.device_get(xs))`` for ``jnp.stack(xs)``. Return None if there is none or several."""
+    found = [
+        c
+        for c in calls_from(source, line)
+        if last_name(c.func) in ("stack", "concatenate", "array", "vstack", "hstack") and c.args
+        if isinstance(c.args[0], (ast.Name, ast.Attribute))
+    ]
+    if len(found) != 1:
+        return None
+    [call] = found
+    others = "".join(f", {ast.unparse(a)}" for a in (*call.args[1:], *call.keywords))
+    return f"np.{last_name(call.func)}(jax.device_get({ast.unparse(call.args[0])}){others})"
 
 
 def jitted_calls(source: str | None, line: int) -> set[int]:

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from jaxscope.analysis import line_names
+from jaxscope.analysis.jit_decorators import JITS
 from jaxscope.model.call_places import object_for_each_place
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.file_owner import STANDING, Standing
@@ -43,6 +44,8 @@ def new_function_object(group: Group) -> Fix | None:
         words = _call_once(group, maker.replace(".<locals>", ""))
     elif form == "lambda":
         words = message("fix-define-at-module-level")
+    elif seen.wrappers and wrapper.rpartition(".")[2] in JITS:
+        words = message("fix-define-and-jit-once", wrapper=wrapper)
     elif seen.wrappers and "<locals>" in seen.qualname:
         words = message("fix-define-and-wrap-once", wrapper=wrapper)
     elif seen.wrappers:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from jaxscope.analysis import loop_calls
+from jaxscope.analysis import line_names, loop_calls
 from jaxscope.analysis.element_reads import draws_one, reads_archive
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
@@ -27,7 +27,7 @@ from jaxscope.rules import computing_operations, element_reads, jit_obstacles, l
 from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
 from jaxscope.rules.transfers import printing_lines
-from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import CALL_WRAPPERS, COMPUTING_ROOTS, JAX_ROOTS, WRAPPER_ROOTS
 from jaxscope.schema.line_times import (
@@ -319,7 +319,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
             fix = Fix(message("fix-jit-each"), "jit")
         else:
             inner = line_times.inner_loops(run, loop, loop_functions.INNER, loop_functions.OTHER_INNER)
-            fix = root_cause.with_inner_loops(run, fix, inner)
+            fix = _without_attributes(run, root_cause.with_inner_loops(run, fix, inner), loop)
     else:
         text, name = message("python-in-loop", **fields), _needed_next(run, loop)
         fix = Fix(message("fix-python-in-loop"), "prefetch")
@@ -347,6 +347,15 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         subject=subject(code, loop.line),
         timed=True,
     )
+
+
+def _without_attributes(run: Run, fix: Fix, loop: Loop) -> Fix:
+    """Return ``fix``, the advice to jit the operations of ``loop``, extended by what to do with the
+    attributes that functions with these operations assign."""
+    functions = {(at.file, at.function) for t in loop.times for at in t.stack}
+    written = [n for file, name in functions for n in line_names.attributes_set(sources.of(run)(file), name)]
+    names = Names(tuple(sorted(set(written))), LINES)
+    return (extended(fix, "fix-without-attributes", names=names) if written else None) or fix
 
 
 def _of_the_loop(loop: Loop) -> list[tuple[Frame, float]]:

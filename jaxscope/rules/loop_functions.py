@@ -189,11 +189,13 @@ def as_a_whole(run: Run, file: str, function: str, calls: str | None = None) -> 
     if written:
         words = message("fix-jit-part-of-method", function=name, how="jit", names=Names(written, LINES))
         return Fix(words, "jit", {"function": name})
-    if "." in name or name.endswith("<lambda>"):
+    if "." in function.rpartition(".<locals>.")[2] or name.endswith("<lambda>"):
         return None
-    statics = of_python(run, file, function)
+    modules = jit_decorators.takes_modules(sources.of(run)(file), function)
+    how = jit_decorators.MODULES["equinox"] if modules else "jit"
+    statics = of_python(run, file, function) if not modules else None
     called = message("which-calls", function=calls.replace(".<locals>", "")) if calls is not None else None
-    words = message("fix-jit-step-function", function=name, how="jit", calls=called, statics=statics)
+    words = message("fix-jit-step-function", function=name, how=how, calls=called, statics=statics)
     return Fix(words, "jit", {"function": name})
 
 

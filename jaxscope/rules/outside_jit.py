@@ -77,6 +77,8 @@ def creates(run: Run, p: Payer) -> bool:
     return 4 * sum(library_calls.draws(c.function) for c in p.compilations) >= len(p.compilations)
 
 
+JOINING = frozenset({"stack", "concatenate"})  # operations that join arrays
+MANY_ARRAYS = 500  # arrays, from which joining them in one operation takes long to compile
 LOOPS = frozenset({"scan", "while"})  # names of JAX's loops that are compiled outside jit
 
 
@@ -143,7 +145,7 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> Advice:
     the number of compilations of all lines of the loop in which the line is, or of the line alone if it is in
     no loop."""
     line = _Line(run, p, compiled)
-    found = _iterated_array(run, line) or _changed_argument(run, line)
+    found = _many_arrays(run, line) or _iterated_array(run, line) or _changed_argument(run, line)
     if found is not None:
         return found
     if line.of_jax:
@@ -152,6 +154,24 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> Advice:
     if of_objects is not None:
         return of_objects
     return _jit_the_call(run, line) if p.library in TRACED_WHOLE else _for_library(run, line)
+
+
+def _many_arrays(run: Run, line: _Line) -> Advice | None:
+    """Return the advice for a line that joins many arrays in one operation, if compiling this operation is
+    most of its time. The time grows with the square of the number of arrays."""
+    p = line.payer
+    joined = [
+        c
+        for c in p.compilations
+        if c.function.seen.name in JOINING and c.key is not None and len(c.key.arguments) >= MANY_ARRAYS
+    ]
+    if not joined or 2 * sum(c.seconds for c in joined) < p.seconds:
+        return None
+    call = jit_decorators.joining_call(sources.of(run)(p.line.file), p.line.line)
+    largest = max(len(c.key.arguments) for c in joined if c.key is not None)
+    with_numpy = message("joined-with-numpy", call=call) if call is not None else None
+    words = message("fix-join-many", n=largest, call=with_numpy)
+    return Advice(None, Fix(words, "numpy"), sum(c.seconds for c in joined))
 
 
 def _iterated_array(run: Run, line: _Line) -> Advice | None:

@@ -488,7 +488,7 @@ def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
     if then is None:
         return fix
     (path, kind), times = Counter((why.path, _changed(why)) for _, why in changed).most_common(1)[0]
-    if path is None or kind is None:
+    if path is None or kind is None or 2 * times < len(group.calls):
         return fix
     calls = _in_calls(times, len(group.calls))
     also = message("also-changed", path=path, changed=CHANGED[kind], calls=calls)

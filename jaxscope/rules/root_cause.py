@@ -13,12 +13,12 @@ from jaxscope.analysis import line_names, loop_calls
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import call_at
-from jaxscope.analysis.rewrap_site import last_name
+from jaxscope.analysis.rewrap_site import last_name, spans
 from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.model import causes, line_times, sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.rules import computing_operations, iterated_arrays, resized_operations
+from jaxscope.rules import computing_operations, iterated_arrays, jit_obstacles, resized_operations
 from jaxscope.rules.computing_operations import eager
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
 from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
@@ -694,8 +694,8 @@ def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Findin
 
 def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding whose advice is jit (JX133) into one that advises to jit a
-    function (JX133 or JX605), if calls of this function led to all compilations in the evidence of the merged
-    finding."""
+    function (JX133 or JX605) or the iteration of a loop (JX605), if calls of this function, or this loop, led
+    to all compilations in the evidence of the merged finding."""
     advised = [(f, fix) for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None]
     for inner in [f for f, fix in advised if fix.kind == "jit" and not _creates(fix)]:
         compiled = [c for e in inner.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
@@ -703,6 +703,7 @@ def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
         longer = [f for f in findings if f is not inner and (f.seconds or 0.0) >= (inner.seconds or 0.0)]
         others = longer if inner in findings else []
         outer = next((f for f in others if callers and all(_to_jit(f) & each for each in callers)), None)
+        outer = outer or next((f for f in others if _in_jitted_loop(run, f, compiled)), None)
         if outer is not None:
             title, seconds = outer.title, inner.seconds or 0.0
             if isinstance(title, Message) and title.slug == "with-compiling":
@@ -718,6 +719,23 @@ def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
             )
             findings = [together if f is outer else f for f in findings if f is not inner]
     return findings
+
+
+def _in_jitted_loop(run: Run, f: Finding, compiled: Sequence[Compilation]) -> bool:
+    """Return whether ``f`` advises to jit the iteration of a loop (JX605) that led to all of ``compiled``."""
+    fix = fix_of(f)
+    if (
+        f.code != "JX605"
+        or fix is None
+        or "fix-jit-iteration" not in jit_obstacles.slugs(fix)
+        or not compiled
+    ):
+        return False
+    _, file, line = f.subject if isinstance(f.subject, tuple) and len(f.subject) == 3 else ("", "", 0)
+    loop = loop_calls.loop_from(sources.of(run)(file), line) if file else None
+    return loop is not None and all(
+        any(at.file == file and spans(loop, at.line) for at in c.lines) for c in compiled
+    )
 
 
 def _to_jit(f: Finding) -> set[str]:

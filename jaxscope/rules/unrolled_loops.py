@@ -156,8 +156,8 @@ def _finding(run: Run, line: Frame | None, blocks: list[_Block], sites: Sites | 
 
 
 def _caller_outside_jit(run: Run, line: Frame | None) -> Frame | None:
-    """Return the user's line that calls the function with the loop at ``line`` outside jit; None if no
-    operation was seen outside jit in this loop. A scan with a new body would compile in each such call."""
+    """Return the user's line that calls the function with the loop at ``line`` outside jit and repeatedly;
+    None if there is none. A scan with a new body would compile in each such call."""
     loop = loop_around(sources.of(run)(line.file), line.line) if line is not None else None
     if line is None or loop is None:
         return None
@@ -166,7 +166,8 @@ def _caller_outside_jit(run: Run, line: Frame | None) -> Frame | None:
             at.file == line.file and at.function == line.function and loop[0] <= at.line <= loop[1]
             for at in c.lines[:1]
         )
-        if inside and len(c.lines) > 1:
+        repeated = any(in_a_loop(sources.of(run)(at.file), at.line) for at in c.lines[1:])
+        if inside and repeated:
             return c.lines[1]
     return None
 

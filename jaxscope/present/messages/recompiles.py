@@ -302,6 +302,10 @@ TEMPLATES = {
         "define the function once, outside the function or loop that defines it again, and apply {wrapper}"
         " and jit to it there; " + OUTSIDE
     ),
+    "fix-define-and-jit-once": (
+        "define the function once, outside the function or loop that defines it again, and apply {wrapper} to"
+        " it there; " + OUTSIDE
+    ),
     "fix-larger-cache": (
         "use functools.lru_cache(maxsize=None) on {maker}, or a larger number than {size}: the program calls"
         " {maker} with more than {size} sets of arguments. The cache drops the least recently used of these"
@@ -562,6 +566,12 @@ TEMPLATES = {
         "find what changes repeatedly: jaxscope report --function {function} lists each recompile; if a"
         " shape changes, pad to a few sizes"
     ),
+    "fix-join-many": (
+        "this line joins {n} arrays in one operation, and the time to compile it grows with the square of"
+        " that number. Copy the arrays to the host and join them with NumPy{call}. Or let a jax.lax.scan"
+        " collect them: it returns one array"
+    ),
+    "joined-with-numpy": ": {call}",
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array})",
     "fix-iterate-numpy-arrays": "before the loop, convert what this line iterates over with np.asarray",
     "fix-iterate-keys": (

@@ -221,6 +221,10 @@ TEMPLATES = {
         "{fix}. Inside jit, JAX unrolls the Python loop at {loop}, and compiles again if its number of"
         " iterations changes: {instead}{same}{others}"
     ),
+    "fix-without-attributes": (
+        "{fix}. The jitted function must not assign to attributes: it takes the old values of {names} as"
+        " arguments, and returns the new values"
+    ),
     "same-for-loops": ". Do the same at {loops}",
     "other-loops": ". At {loops}, use {instead} instead of the loop",
     "by-vmap": "jax.vmap",
