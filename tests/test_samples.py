@@ -62,7 +62,7 @@ def test_compilations_outside_the_step_have_the_same_figures_in_each_part_of_the
     section = re.search(r"Outside your functions (\d+) compilations of .*? \((\d+)x, ", report)
     assert section[1] == head[3]
     # JX133 is reported if the random draws took less than half of the time.
-    figures = r"one line caused (\d+) compilations outside jit \(.*?\); (\d+) of them are recompiles, which took ([\d.]+ m?s)"
+    figures = r"line \d+ caused (\d+) compilations outside jit \(.*?\); (\d+) of them are recompiles, which took ([\d.]+ m?s)"
     for title in [words.title(f) for f in findings(run) if f.code == "JX133"]:
         assert re.search(figures, title).groups() == (section[2], head[2], head[1])
 

@@ -288,7 +288,8 @@ def _avoidable(run: Run, p: Payer, advice: Advice, total: float) -> Avoidable | 
             return None
         cost = min(cost, others)
     again = _repeats(p, advice.reason if not _after_clearings(run, [p]) else None)
-    title = message("compiled-outside-jit", lines="one line", again=again, **_compiled([p]))
+    line = message("line-number", number=str(p.line.line))
+    title = message("compiled-outside-jit", lines=line, again=again, **_compiled([p]))
     fix = _with_conditions(run, p, advice.fix, initializes, creates)
     serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
     enough = SHARE * total * SOME if len(p.compilations) >= BARRAGE else SHARE * total

@@ -35,8 +35,9 @@ Findings
              typed: jnp.int32(...)
   ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
            to i32[32,511]  (step 376, train.py:140)
-           → pad batch['ids'] to the larger size, [32,512], in every call and
-             mask the padding, as in jnp.mean(x, where=mask)
+           → pad batch['ids'] to the larger size, [32,512], in every call, and
+             mask the padding in every mean, sum and count (jnp.mean(x,
+             where=mask))
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
            → convert state.params to the same dtype before every call, with

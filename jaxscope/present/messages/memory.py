@@ -34,10 +34,10 @@ TEMPLATES = {
         " 0 to these parameters"
     ),
     "fix-train-some": (
-        "differentiate only with respect to the parameters that are trained: divide the parameters into two"
-        " pytrees, pass only one to jax.grad and to the optimizer, and put them together in the loss. Setting"
-        " updates to 0 afterwards saves nothing, and a global norm still counts the gradients of the frozen"
-        " parameters"
+        "differentiate only with respect to the parameters that are trained: split the parameters into two"
+        " pytrees, trained and frozen, pass only the trained ones to jax.grad and to the optimizer, and put"
+        " them together in the loss. Setting updates to 0 afterwards saves nothing. A global norm, as for"
+        " clipping, then counts only the trained parameters"
     ),
     "stacked-not-read": (
         "{function} keeps the values of all iterations of a loop in {arrays}{shape}, and reads {share} of"
@@ -48,9 +48,9 @@ TEMPLATES = {
         " only reduces them{line}"
     ),
     "fix-reduce-in-scan": (
-        "let the body of the loop return the reduced values (their mean, sum, maximum, ...). If the"
-        " reduction is over the iterations, add up or compare in the carry instead, and return None for"
-        " each iteration"
+        "let the body of the loop return the reduced values (their mean, sum, maximum, ...). There, the first"
+        " axis, that of the iterations, is missing: axis=1 becomes axis=0. If the reduction is over the"
+        " iterations, add up or compare in the carry instead, and return None for each iteration"
     ),
     "stacked-array": "an array",
     "stacked-shape": " of shape {shape}",

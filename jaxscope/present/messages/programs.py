@@ -21,15 +21,15 @@ TEMPLATES = {
         " again for the gradient, so that a step takes longer. Change nothing if the memory suffices"
     ),
     "fix-vmap-iterations": (
-        "the iterations do not depend on each other, except in sums: stack the inputs of all iterations, and"
-        " compute all iterations together with jax.vmap. jax.lax.map needs less memory, but computes one"
-        " after the other"
+        "the iterations do not depend on each other, except in sums: put the inputs of all iterations into"
+        " one array, compute all iterations together with jax.vmap over it, and then add up the results."
+        " jax.lax.map needs less memory, but computes one after the other"
     ),
     "fix-without-chunks": (
-        "each iteration takes some rows of an array. If each row is computed alone, compute all rows in"
-        " one call, without the loop (if that needs too much memory: jax.lax.map(f, x, batch_size=n),"
-        " where f computes one row). Else reshape the rows to [n, size, ...], and use jax.vmap or"
-        " jax.lax.map over the n chunks"
+        "each iteration takes some rows of an array. If no row needs another one, compute all rows in one"
+        " call, without the loop (if that needs too much memory: jax.lax.map(f, x, batch_size=n), where f"
+        " computes one row). Otherwise, reshape the array to [n, size, ...], and use jax.vmap or jax.lax.map"
+        " over its n chunks"
     ),
     "fix-final-length-then-scan": (
         "give the arrays their final length from the start; in iteration i, write with .at[i].set(...), mask"
@@ -387,9 +387,10 @@ TEMPLATES = {
     ),
     "sum-of-vmapped-arrays": "makes a whole array for each element of a vmap, and then adds these arrays up",
     "fix-one-array-for-all": (
-        "let all elements add to one array: the function under vmap returns indices and values instead of an"
-        " array, and after the vmap, array.at[indices].add(values) adds them all. If the function has a loop,"
-        " put the vmap inside the body of the loop, which carries the one array"
+        "let all elements add to one array: the function under vmap returns indices (a tuple) and values"
+        " instead of an array, and after the vmap, array.at[indices].add(values) adds them all. If the"
+        " function has a loop, put the vmap inside the body of the loop, which carries the one array and all"
+        " other state"
     ),
     "fix-fftconvolve": (
         "use jax.scipy.signal.fftconvolve, which computes the same convolution with Fourier transforms:"

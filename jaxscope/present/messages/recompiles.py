@@ -49,6 +49,7 @@ TEMPLATES = {
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{lines} caused {compilations} outside jit ({names}){again}",
+    "line-number": "line {number}",
     "loop-and-functions": "the loop at {line} (in {functions})",
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
     "lines-of-a-loop-and-functions": (
@@ -134,32 +135,38 @@ TEMPLATES = {
         " is compiled once. Otherwise pass it with the same number of axes and the same sizes in every call"
     ),
     "fix-settled-sizes": (
-        "change nothing if you pad to these sizes already; otherwise pad to a few sizes and mask the padding,"
-        " as in jnp.mean(x, where=mask)"
+        "change nothing if you pad to these sizes already; otherwise pad to a few sizes, and mask the padding"
+        " in every mean, sum and count (jnp.mean(x, where=mask))"
     ),
     "fix-jit-over-leaves": (
         "remove jit from {function}, which runs once for each leaf of the tree; put the call of jax.tree.map"
-        " into a function, and jit that function: one program then computes all leaves, and one call runs it"
+        " into a jitted function that gets the trees as arguments: one program then computes all leaves, and"
+        " one call runs it"
     ),
     "fix-jit-over-layers": (
         "remove jit from {function}, which the loop at {line} calls once for each layer; put this loop"
         " into a function, and jit that function: one program then computes all layers, and one call runs it"
     ),
-    "fix-few-sizes": "pad {path} to a few sizes and mask the padding, as in jnp.mean(x, where=mask)",
-    "fix-one-size": "pad {path} to one size and mask the padding, as in jnp.mean(x, where=mask)",
+    "fix-few-sizes": (
+        "pad {path} to a few sizes, and mask the padding in every mean, sum and count (jnp.mean(x,"
+        " where=mask))"
+    ),
+    "fix-one-size": (
+        "pad {path} to one size, and mask the padding in every mean, sum and count (jnp.mean(x, where=mask))"
+    ),
     "fix-odd-batch": (
-        "drop the smaller batch, or pad {path} to {size} like the other batches, and mask the padding, as in"
-        " jnp.mean(x, where=mask)"
+        "drop the smaller batch, also from counts; or pad {path} to {size} like the other batches, and mask"
+        " the padding in every mean, sum and count (jnp.mean(x, where=mask))"
     ),
     "fix-larger-size": (
-        "pad {path} to the larger size, {size}, in every call and mask the padding, as in jnp.mean(x,"
-        " where=mask)"
+        "pad {path} to the larger size, {size}, in every call, and mask the padding in every mean, sum and"
+        " count (jnp.mean(x, where=mask))"
     ),
     "fix-one-length": (
-        "pad {path} to its longest length in every call (a list of times: with its last time), and mask the"
-        " padding, or ignore the results for the padding. If the program makes {path} longer step by step,"
-        " create it with its full length before the loop, and write into it with .at[...].set or"
-        " jax.lax.dynamic_update_slice"
+        "pad {path} to its longest length in every call, with a mask, and let no other result depend on the"
+        " padding (a matrix for solve gets rows and columns of jnp.eye there, a list of times its last time)."
+        " If the program makes {path} longer step by step, create it with its full length before the loop,"
+        " and write into it with .at[...].set or jax.lax.dynamic_update_slice"
     ),
     "fix-preallocate": (
         "create {path} with its final length before the loop, write into it with {how}, and mask the part"
@@ -185,7 +192,10 @@ TEMPLATES = {
     ),
     "fix-one-key-type": "create all random keys in the same way: jax.random.key(seed), with one impl",
     "fix-number-as-array": "pass {path} as an array in every call, including the first: {typed}",
-    "fix-none-or-array": "pass an array for {path} in every call, or None in every call",
+    "fix-none-or-array": (
+        "pass an array for {path} in every call (for a mask, ones where nothing is masked); or None in every"
+        " call, if {path} is not needed"
+    ),
     "fix-growing-tree": "use one array of the final size instead of a collection that grows",
     "fix-always-or-never": "pass {path} in every call, or in no call",
     "fix-same-order": (
@@ -431,8 +441,9 @@ TEMPLATES = {
         " evaluated with the statistics that it had before the training"
     ),
     "fix-keep-statistics": (
-        "keep {name}['batch_stats'] in the training state, for example with"
-        " state.replace(batch_stats={name}['batch_stats']), and pass it to the next step"
+        "keep {name}['batch_stats'] in the training state: after the gradient is computed, not inside the"
+        " loss, write state = state.replace(batch_stats={name}['batch_stats']), return this state, and pass"
+        " it to the next step"
     ),
     "may-not-have-run": "{finding}. It is not known whether this run called {function}",
     "changed-copy-ignored": (

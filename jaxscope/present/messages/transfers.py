@@ -70,12 +70,13 @@ TEMPLATES = {
     ),
     "fix-read-less": (
         "read the value only in every Nth iteration (for a mean, add the values up on the device), or read"
-        " each value one iteration later, after the next call: the device then computes while Python reads"
+        " each value one iteration later, after the next call (the last one after the loop): the device then"
+        " computes while Python reads"
     ),
     "fix-copy-several": (
         "keep the arrays of many iterations in a list, and copy them together (jax.device_get of the"
-        " list), or read each value one iteration later, after the next call: the device then computes while"
-        " Python reads"
+        " list), or read each value one iteration later, after the next call (the last one after the loop):"
+        " the device then computes while Python reads"
     ),
     "also-line": "{first}. Line {numbers} waits, too{saved}",
     "also-lines": "{first}. Lines {numbers} wait, too{saved}",
@@ -127,7 +128,7 @@ TEMPLATES = {
     "operations-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the run) in operations outside jit, {where}"
     ),
-    "with-compiling": "{finding}, plus {seconds} to compile them",
+    "with-compiling": "{finding}, plus {seconds} to compile these operations",
     "with-running": "{finding}; running these operations took about {seconds}, not counting compilations",
     "with-reading": "{finding}; iterating over the array took about {seconds}, not counting compilations",
     "python-in-loop": (
@@ -195,8 +196,9 @@ TEMPLATES = {
         " (no line of your code seems to set it: look for an environment variable such as {variable})"
     ),
     "fix-jit-iteration": (
-        "put these operations into one jitted function, and call it once in each iteration. Compute values"
-        " that depend only on Python numbers with math or NumPy, not with jax.numpy"
+        "compute values that depend only on Python numbers with math or NumPy, not with jax.numpy. Put the"
+        " other operations into one jitted function that gets all that changes as arguments, and call it once"
+        " in each iteration"
     ),
     "fix-jit-passed-function": (
         "a library calls {function} again and again, from {line}: apply jit to {function}, once and before"
@@ -230,8 +232,9 @@ TEMPLATES = {
     "by-vmap": "jax.vmap",
     "by-scan": "jax.lax.scan or jax.lax.fori_loop",
     "fix-or-vmap": (
-        "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one, so jax.vmap"
-        " of {function} (with None in in_axes for arguments that stay the same) computes all in one call"
+        "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one, so replace"
+        " the loop by one call of jax.jit(jax.vmap({function})), with None in in_axes for arguments that stay"
+        " the same"
     ),
     "fix-loop-by-vmap": (
         "use jax.vmap (or jax.lax.scan) over what it iterates over (of a list, first make one array)"
