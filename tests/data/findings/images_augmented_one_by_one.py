@@ -10,7 +10,7 @@ def augment(key, image):
     image = jnp.where(jax.random.bernoulli(flip), image[:, ::-1], image)
     image = image + 0.1 * jax.random.normal(noise, image.shape)
     top, left = jax.random.randint(place, (2,), 0, 5)
-    return jax.lax.dynamic_slice(jnp.pad(image, 2), (top, left), (16, 16))  # must: JX605 first ~ apply jit to augment as a whole.*at images_augmented_one_by_one.py:26.*jax\.vmap of augment
+    return jax.lax.dynamic_slice(jnp.pad(image, 2), (top, left), (16, 16))  # must: JX605 first ~ apply jit to augment as a whole.*at images_augmented_one_by_one.py:26.*jax\.vmap\(augment
 
 
 @jax.jit
