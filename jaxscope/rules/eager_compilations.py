@@ -657,7 +657,9 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
     of_module = line_names.module_library(text, function or "")
     if of_module in ("flax.linen", "haiku"):
         function = None  # their methods run only inside apply
-    equinox = any(p.library == "equinox" for p in lines) or of_module == "equinox"
+    around = line_names.function_at(text, iteration.line)
+    modules = jit_decorators.takes_modules(text, function or around or "")
+    equinox = modules or any(p.library == "equinox" for p in lines) or of_module == "equinox"
     how = jit_decorators.MODULES["equinox"] if equinox else "jit"
     how = jit_decorators.MODULES["flax"] if of_module == "flax.nnx" else how
     called = {(p.line.file, p.line.function): None for p in lines if (at := _in_loop(run, p)) and at[1]}
@@ -680,8 +682,8 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         fix = Fix(words, "jit", {"function": name})
         if any(_recurses(c, iteration.file, function) for p in lines for c in p.compilations):
             fix = Fix(message("fix-jit-parts", pad=None), "jit")  # as a whole, each level is compiled in it
-    around = loop_around(text, iteration.line)
-    loop = (iteration.file, *around) if around is not None and function is None else None
+    lines_of_loop = loop_around(text, iteration.line)
+    loop = (iteration.file, *lines_of_loop) if lines_of_loop is not None and function is None else None
     return jit_obstacles.with_obstacles(run, fix, called, called, loop)
 
 

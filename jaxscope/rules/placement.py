@@ -36,6 +36,9 @@ def kept(function: Function, path: str | None, cause: Cause) -> Fix:
     at = path or UNNAMED
     if cause.kind == "mesh":  # the old placement may not suit the result
         returned = now.text if now is not None else "the mesh"
+        if now is not None and now.spec == "P()" and path is not None and path == root(path):
+            words = message("fix-replicate-first", function=name, path=path, sharding=returned)
+            return Fix(words, "device_put", arguments)
         return Fix(
             message("fix-place-on-mesh", function=name, path=at, sharding=returned), "device_put", arguments
         )

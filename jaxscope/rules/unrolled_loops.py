@@ -43,7 +43,7 @@ FEW_RESULTS = 4  # draws for each result of a program that does more with them t
 MOST_DRAWS = 0.25  # share of all seconds of compiling below which repeated draws are no finding
 LITTLE = 0.02  # share of all seconds of compiling below which a loop of few iterations is no finding
 # Below both shares, of all seconds of compiling and of the run's seconds, no unrolled loop is a finding.
-LITTLE_OF_ALL, LITTLE_OF_RUN = 0.05, 0.01
+LITTLE_OF_ALL, LITTLE_OF_RUN = 0.05, 0.005
 LINEN = "flax.linen"
 SMALL_TURNS = 0.2  # share of a program's operations that vmap must save if the iterations are small
 MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few

@@ -111,6 +111,8 @@ STATED = {
     ),
     "JX202": (
         f"at least {n(unrolled_loops.TURN)} operations {n(unrolled_loops.TURNS)} times or more",
+        f"less than {100 * unrolled_loops.LITTLE_OF_ALL:.0f} % of the time of all compilations and less than"
+        f" {100 * unrolled_loops.LITTLE_OF_RUN:g} % of the run",
         f"have {unrolled_loops.LARGE_TURN * unrolled_loops.TURNS} or more operations, which are at least"
         f" {share(unrolled_loops.SMALL_TURNS)}",
         f"At least {unrolled_loops.FEW_DRAWS} of its draws",

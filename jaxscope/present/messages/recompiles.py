@@ -77,6 +77,11 @@ TEMPLATES = {
         " lines as an argument. Use the same number of iterations everywhere: for example one loop over all"
         " xs, instead of two loops over parts of them"
     ),
+    "fix-jit-loop-of-library": (
+        "{library} runs this loop outside jit, with a new body in each call. Write one jitted function with"
+        " the call of {library} on these lines, and call it on all of them; what differs between the calls"
+        " (keys, samples, data) becomes its arguments"
+    ),
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
     "compiled-of-line": "{line}: {compilations}, {seconds}",
@@ -534,6 +539,10 @@ TEMPLATES = {
     ),
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
+    "fix-replicate-first": (
+        "before the first call, write {path} = jax.device_put({path}, NamedSharding(mesh, PartitionSpec())):"
+        " {function} returns it with this sharding ({sharding})"
+    ),
     "fix-place-on-mesh": (
         "before the first call, use jax.device_put to give {path} the sharding with which {function} returns"
         " it, {sharding}. To use another sharding, place {path} with that sharding before the first call, and"

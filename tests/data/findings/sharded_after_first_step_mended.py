@@ -1,5 +1,5 @@
 # Mended: the parameters are on the mesh before the first step
-# applies: fix-place-on-mesh
+# applies: fix-place-on-mesh, fix-replicate-first
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
