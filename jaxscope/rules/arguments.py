@@ -30,6 +30,7 @@ WEAK_LEAVES = 2  # weakly typed arrays that the advice names
 CALLS_A_SIZE = 10  # with this many calls for each size, the compilations are worth their time
 _NUMBERS = {"int", "float", "complex"}
 _TYPED = {
+    "bool",
     *("bfloat16", "float16", "float32", "float64", "complex64", "complex128"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
 }
@@ -276,7 +277,7 @@ def weak_type(group: Group) -> Fix:
     whole = (
         message("convert-the-whole", root=root(path), convert=convert) if path is not None and deep else None
     )
-    words = message("fix-typed-array", path=path or UNNAMED, typed=typed(dtype), whole=whole)
+    words = message("fix-typed-array", path=path or UNNAMED, typed=typed(path, dtype), whole=whole)
     return Fix(words, "typed_array", {"path": path, "dtype": dtype})
 
 
@@ -296,10 +297,11 @@ def dtype_of(*values: Value | None) -> str | None:
     return next((v.dtype for v in values if isinstance(v, ArrayType) and v.dtype is not None), None)
 
 
-def typed(dtype: str | None) -> str:
-    """Return code that converts a value to ``dtype``: ``jnp.float32(...)`` for ``float32``. For None and for
-    dtypes that are not in ``_TYPED``, such as ``bool``, it is ``jnp.asarray(x, dtype)``."""
-    return f"jnp.{dtype}(...)" if dtype in _TYPED else "jnp.asarray(x, dtype)"
+def typed(path: str | None, dtype: str | None) -> str:
+    """Return code that converts the value at ``path`` (None: ``x``) to an array of ``dtype``:
+    ``jnp.asarray(step, 'int32')``. For None and for a dtype that is not in ``_TYPED``, such as that of random
+    keys, the text has ``dtype`` in its place."""
+    return f"jnp.asarray({path or 'x'}, {repr(dtype) if dtype in _TYPED else 'dtype'})"
 
 
 @recompile_rule("JX104", "changing-key-type", WARNING, "prng")
@@ -354,7 +356,7 @@ def _number_or_array(cause: Cause) -> Fix | None:
     if not isinstance(before, StaticValue) or before.type not in _NUMBERS:
         return None
     dtype = dtype_of(after)
-    words = message("fix-number-as-array", path=cause.path, typed=typed(dtype))
+    words = message("fix-number-as-array", path=cause.path, typed=typed(cause.path, dtype))
     return Fix(words, "typed_array", {"path": cause.path, "dtype": dtype})
 
 

@@ -68,7 +68,7 @@ def fix(p: Prediction) -> Fix:
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):
         dtype = dtype_of(cause.after)
-        words = message("fix-start-typed", path=path, typed=typed(dtype))
+        words = message("fix-start-typed", path=path, typed=typed(path, dtype))
         return Fix(words, "typed_array", {"path": path, "dtype": dtype})
     if cause.kind in ("sharding", "mesh"):
         return kept(p.after.function, path, cause)

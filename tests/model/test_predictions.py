@@ -75,7 +75,7 @@ def test_a_weak_counter_that_comes_back_strong_is_announced_after_the_first_comp
     [finding] = [f for f in registry.findings(load(run)) if f.code == "JX130"]
     assert (
         words.fix_text(finding)
-        == "before the first call, make state.count an array with a fixed dtype: jnp.float32(...)"
+        == "before the first call, make state.count an array with a fixed dtype: jnp.asarray(state.count, 'float32')"
     )
 
 

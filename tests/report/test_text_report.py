@@ -32,7 +32,7 @@ Findings
   ▲ JX103  train_step recompiled: state.count is no longer weakly typed;   8.6 s
            it changed from i32[] weak to i32[]  (step 2, train.py:140)
            → before the first call, make state.count an array that is not weakly
-             typed: jnp.int32(...)
+             typed: jnp.asarray(state.count, 'int32')
   ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
            to i32[32,511]  (step 376, train.py:140)
            → pad batch['ids'] to the larger size, [32,512], in every call, and

@@ -132,7 +132,7 @@ def test_another_number_of_axes_is_another_size_unless_the_axis_is_of_size_1(sha
 @pytest.mark.parametrize(
     ("value", "shape", "fix"),
     [
-        (0, (), "pass step as an array in every call, including the first: jnp.int32(...)"),
+        (0, (), "pass step as an array in every call, including the first: jnp.asarray(step, 'int32')"),
         (0, (3,), SAME),
         ("mean", (), SAME),
     ],

@@ -9,5 +9,5 @@ x = jnp.ones(10)
 theta = 1.0
 state = solver.init_state(theta, x)
 for _ in range(5):
-    theta, state = solver.update(theta, state, x)  # must: JX133 first ~ jnp.float32
+    theta, state = solver.update(theta, state, x)  # must: JX133 first ~ float32
 print(theta)
