@@ -26,4 +26,4 @@ model = make_model(jax.random.key(0))
 batches = jnp.ones((6, 8, 16))
 step = 0
 for _ in range(6):
-    model, step = train(model, step, batches)  # must: JX105 first ~ step as an array in every call.*jnp.int32
+    model, step = train(model, step, batches)  # must: JX105 first ~ step as an array in every call.*int32
