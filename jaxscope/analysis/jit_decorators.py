@@ -153,6 +153,38 @@ def advice(
     return Jitted(f"jax.jit({name})(...)", statics_unknown=True)
 
 
+def function_made_for(source: str | None, name: str, caller: str | None, line: int) -> str | None:
+    """Return the parameter of the function ``name`` for which the call on ``line`` passes a function that is
+    made for this call: a lambda, the result of another call, or a function that the calling function defines.
+    Only parameters that ``name`` calls count. Return None if there is none.
+
+    Args:
+      source: the text of the file with the function.
+      caller: the text of the file with ``line``.
+    """
+    found, defined = syntax(caller), line_names.function(source, name)
+    if found is None or defined is None:
+        return None
+    names = [a.arg for a in (*defined.args.posonlyargs, *defined.args.args) if a.arg != "self"]
+    called = {last_name(n.func) for n in ast.walk(defined) if isinstance(n, ast.Call)}
+    around = function_around(found, line)
+    made = defined_inside(around) if around is not None else set()
+    for n in ast.walk(around or found.tree):
+        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call):
+            made |= {t.id for t in n.targets if isinstance(t, ast.Name)}
+    for call in calls_from(caller, line):
+        if last_name(call.func) != defined.name:
+            continue
+        given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+        for parameter, value in given:
+            new = isinstance(value, (ast.Lambda, ast.Call)) or (
+                isinstance(value, ast.Name) and value.id in made
+            )
+            if parameter is not None and parameter in called and new:
+                return parameter
+    return None
+
+
 def new_function_passed(source: str | None, line: int) -> tuple[str, str] | None:
     """Return (name, outer) if a call on ``line`` passes a function that is new in each call of the function
     ``outer``, which defines it under ``name`` and passes it on. Return None if there is none."""

@@ -145,13 +145,15 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
             ):
                 doing = made
         operates = doing == OPERATIONS and at.place in lines
-        if entry.blocked and (operates or doing == PYTHON):
+        # On a CPU, what sleeps while it makes an array waits for results of earlier calls: nothing is copied.
+        copies = doing == COPYING and run.platform == "cpu"
+        if entry.blocked and (operates or doing == PYTHON or copies):
             line = sources.line(run, at)
             reads = entry.library in _READERS and not _OTHER_WAITS.search(line)
             # jax.block_until_ready(step(next(batches))): next() waits for something else.
             here = sources.rest_of_line(run, at, entry.column)
-            waits = operates or reads or at.place in read or _WAITS.search(here) or _READS.match(here)
-            asleep = WAITING if waits else SLEEPING
+            waits = operates or copies or reads or at.place in read
+            asleep = WAITING if waits or _WAITS.search(here) or _READS.match(here) else SLEEPING
             part = entry.blocked / entry.seconds if entry.seconds else 1.0
             samples = round(part * entry.samples)
             found.append((asleep, replace(entry, seconds=entry.blocked, samples=samples)))

@@ -18,7 +18,7 @@ from jaxscope.model.records import Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
 from jaxscope.schema.findings import NOTE, Evidence, Finding
-from jaxscope.schema.line_times import COMPILING
+from jaxscope.schema.line_times import COMPILING, WAITING
 from jaxscope.schema.messages import message
 
 LONG = 0.2  # share of the measured time
@@ -159,5 +159,8 @@ def takes_time(run: Run, p: Program, f: Function, operations: float = 0) -> bool
         if c.site is not None and s.line.place == c.site.place
         if s.doing != COMPILING
     ]
+    if len(_latest(run)) == 1:
+        # Nothing else is as long, so that what the program waits for are the results of ``f``.
+        here += [t.seconds for doing, t in line_times.entries(run) if doing == WAITING]
     spent = max(sum(here), line_times.running_seconds(run, f) or 0.0)
     return measured is not None and spent >= LONG * measured.seconds

@@ -13,10 +13,9 @@ from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import jit_obstacles, loop_functions, outside_jit
-from jaxscope.rules.outside_jit import LOOPS
 from jaxscope.schema.findings import CERTAIN, NOTE, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.libraries import JAX_ROOTS, LOOPS
 from jaxscope.schema.messages import Count, Names, Seconds, message
 
 FEWEST = 20  # compilations of a function that is reported

@@ -29,7 +29,9 @@ def with_time(run: Run, findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge into a finding about a loop over a JAX array (JX133) those about the
     time in this loop that NumPy would save, too: to read elements one at a time (JX603, JX601), and to go
     through rows (JX605). The time in which functions that the loop calls read elements is added, too."""
-    kept = list(findings)
+    numpy = [f.source for f in findings if f.code == "JX133" and slug_of(f) == "fix-give-numpy"]
+    # The line does not read the arrays any more if it gets NumPy arrays.
+    kept = [f for f in findings if f.code != "JX601" or not any(same_line(f.source, at) for at in numpy)]
     for f in [f for f in kept if f.code == "JX133" and slug_of(f) in ITERATES]:
         inside = [g for g in kept if _is_time_of_rows(run, g, f)]
         seconds = sum(g.seconds or 0.0 for g in inside)

@@ -21,7 +21,7 @@ from jaxscope.rules import library_calls, loop_calls, recompiles
 from jaxscope.schema.causes import Cause, NewFunction
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame, same_line
-from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
+from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, LOOPS, TRACED_WHOLE, WRAPPER_ROOTS
 from jaxscope.schema.messages import Field, Message, Names, message
 
 SEVERAL = 10  # compilations of a line, or of all lines of its loop, that are worth replacing by one program
@@ -79,7 +79,6 @@ def creates(run: Run, p: Payer) -> bool:
 
 JOINING = frozenset({"stack", "concatenate"})  # operations that join arrays
 MANY_ARRAYS = 500  # arrays, from which joining them in one operation takes long to compile
-LOOPS = frozenset({"scan", "while"})  # names of JAX's loops that are compiled outside jit
 
 
 class Advice(NamedTuple):
@@ -206,6 +205,14 @@ def _body_or_sizes(run: Run, line: _Line) -> Advice | None:
     p = line.payer
     if line.anew:
         where = None if p.line.function == "<module>" else p.line.function.replace(".<locals>", "")
+        caller = next((c.lines[1] for c in reversed(line.created) if len(c.lines) > 1), None)
+        text = sources.of(run)
+        new = caller and jit_decorators.function_made_for(
+            text(p.line.file), p.line.function, text(caller.file), caller.line
+        )
+        if where is not None and new:
+            making = message("fix-jit-making-function", line=caller, parameter=new, function=where)
+            return Advice(BODIES, Fix(making, "jit"), line.repeat_seconds)
         is_method = "." in p.line.function.rpartition("<locals>.")[2]
         method = message("self-static") if is_method else None
         words = message("fix-jit-around-body", function=where or message("function-around"), method=method)

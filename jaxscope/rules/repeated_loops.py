@@ -9,10 +9,9 @@ from jaxscope.model import payers
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
-from jaxscope.rules.outside_jit import LOOPS
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import JAX_ROOTS
+from jaxscope.schema.libraries import JAX_ROOTS, LOOPS
 from jaxscope.schema.messages import Names, Seconds, message
 
 SHARE = 0.1  # of all seconds of compiling, for a finding

@@ -71,3 +71,6 @@ def keeps_callbacks(version: str | None) -> bool | None:
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None
     return (int(parts[0]), int(parts[1])) >= CALLBACKS_KEPT_SINCE
+
+
+LOOPS = frozenset({"scan", "while"})  # names of JAX's loops that are compiled outside jit

@@ -34,6 +34,7 @@ _NOTHING = frozenset(
         *("opt-barrier",),
     }
 )
+_UPDATES = "dynamic-update-slice"
 _REDUCES = frozenset({"reduce", "reduce-window", "sort", "map"})
 
 
@@ -46,9 +47,10 @@ class FunctionWork(msgspec.Struct, frozen=True):
       function: the function's qualified name: ``step.<locals>.<lambda>``.
       line: for a lambda, the line in it, because one scope can have several lambdas; None for a function with
         a name.
-      operations: for a matrix product its flops, for a reduction the elements that it reads, for a sort of n
-        numbers about 20 n log2(n), for any other operation the elements of its result. All branches of a
-        conditional count. A loop with an unknown trip count is counted for one iteration.
+      operations: for a matrix product its flops, for a reduction the elements that it reads, for an update of
+        a slice those that it writes, for a sort of n numbers about 20 n log2(n), for any other operation the
+        elements of its result. All branches of a conditional count. A loop with an unknown trip count is
+        counted for one iteration.
       unknown: how many of the counted instructions are in loops with an unknown trip count.
     """
 
@@ -189,9 +191,10 @@ def _operations(graph: CallGraph, computation: Computation, instruction: Instruc
     if instruction.opcode in cost.WORK:
         return cost.flops(graph, computation, instruction) or 0
     shape = instruction.shape
-    if instruction.opcode in _REDUCES:
-        operand = computation.operand(instruction, 0)
-        shape = operand.shape if operand is not None else shape
+    # A reduction reads its first operand; an update writes its second one into the array.
+    number = 0 if instruction.opcode in _REDUCES else 1 if instruction.opcode == _UPDATES else None
+    operand = computation.operand(instruction, number) if number is not None else None
+    shape = operand.shape if operand is not None else shape
     parsed = shapes.parse(shape)
     if isinstance(parsed, tuple):
         parsed = parsed[0] if parsed else None

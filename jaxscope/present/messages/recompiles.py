@@ -610,6 +610,11 @@ TEMPLATES = {
         " loop body or branch once, outside the code that runs repeatedly; values that it reads from outside"
         " must then be part of the loop's state"
     ),
+    "fix-jit-making-function": (
+        "{line} passes a new function as {parameter} each time, and jit of {function} would compile again"
+        " for each: write one jitted function that gets the arrays and numbers from which {parameter} is"
+        " made, makes it inside, and calls {function}; name sizes in static_argnames"
+    ),
     "self-static": " self (if its attributes do not change), and for",
     "fix-one-size-or-numpy": (
         "compute this in NumPy (convert the arrays with np.asarray, and call np instead of jnp), unless a"
@@ -669,7 +674,8 @@ TEMPLATES = {
         " create it once, outside of {outer}"
     ),
     "python-values-static": (
-        ". Name arguments that are Python bools, strings, sizes, functions or models in static_argnames"
+        ". Name arguments that are Python bools, strings, sizes or functions in static_argnames, but no"
+        " object whose attributes change: jit would keep their old values"
     ),
     "fix-numpy-in-callback": (
         "compute in NumPy in {function}: JAX passes jax.Arrays to it, and compiles each operation on them"
@@ -724,8 +730,9 @@ TEMPLATES = {
     "as-in": ", as in {call}",
     "jitted-once": ": jitted = {function}{statics}",
     "with-statics": (
-        " (name the arguments that are Python bools, strings or sizes, and functions and models that are"
-        " created only once, in static_argnames or static_argnums)"
+        " (name the arguments that are Python bools, strings or sizes, and functions that are defined only"
+        " once, in static_argnames or static_argnums, but no object whose attributes change: jit would keep"
+        " their old values)"
     ),
     "and-more-statics": " (other arguments that are not arrays are static, too)",
     "function-around": "a function around this line",
