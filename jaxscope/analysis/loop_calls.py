@@ -686,6 +686,28 @@ def goes_through_layers(source: str | None, line: int) -> bool:
     return any(isinstance(n, ast.Name) and n.id == element for n in owners)
 
 
+def goes_through_leaves(source: str | None, line: int) -> bool:
+    """Return whether the innermost loop or comprehension around ``line`` goes through the parts of a model or
+    of an optimizer's state side by side: ``zip(params, grads)``, ``zip(leaves, moments)``. The names tell
+    it."""
+    around = loop_around(source, line, comprehensions=True)
+    found = syntax(source)
+    if around is None or found is None:
+        return False
+    for block in found.blocks:
+        if (block.lineno, block.end_lineno) != around:
+            continue
+        iterated = [block.iter] if isinstance(block, ast.For) else []
+        iterated += [g.iter for g in getattr(block, "generators", ())]
+        for over in iterated:
+            if not isinstance(over, ast.Call) or last_name(over.func) != "zip" or len(over.args) < 2:
+                continue
+            if any(_OF_MODELS.search(root(a) or "") for a in over.args):
+                return True
+    return False
+
+
+_OF_MODELS = re.compile(r"param|grad|weight|leaves|moment|velocit|updates", re.IGNORECASE)
 # Functions that loops over batches call
 _IN_TRAINING = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad", "update"})
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from jaxscope.analysis import loop_calls
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import functions_called
 from jaxscope.analysis.rewrap_site import (
@@ -395,6 +396,8 @@ def sizes_change(run: Run, p: Payer) -> bool:
     """Return whether the operations that the line of ``p`` runs were probably compiled again because array
     sizes changed: most of them were compiled first for one size, and only then for another. False if the
     sizes halve again and again, as in a recursion."""
+    if _over_leaves(run, p):
+        return False
     # Several sizes alone do not prove it, because one call can have arrays of several sizes.
     if not any(causes.reason(run, c).kind in SHAPES for c in p.again):
         return False
@@ -412,6 +415,19 @@ def sizes_change(run: Run, p: Payer) -> bool:
         return False
     several = list(common.values())
     return any(_one_after_the_other(a, b) for a, b in itertools.combinations(several[:MOST_SIZES], 2))
+
+
+def _over_leaves(run: Run, p: Payer) -> bool:
+    """Return whether the line of ``p``, or a line that leads to it, goes through the parts of a model, or
+    calls an optimizer of JAX that does: these have several sizes, which do not change."""
+    lines = p.compilations[0].lines
+    text = sources.of(run)
+    missed = p.compilations[0].missed
+    inside = missed.stack[: missed.into_library or 0] if missed is not None else []
+    if any("/jax/example_libraries/" in at.file for at in inside):
+        return True
+    looped = next((at for at in lines if loop_around(text(at.file), at.line, comprehensions=True)), None)
+    return looped is not None and loop_calls.goes_through_leaves(text(looped.file), looped.line)
 
 
 def _halves(sizes: Sequence[int]) -> bool:

@@ -178,7 +178,8 @@ def without_finding(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
     for entry in entries:
         if entry.seconds < LONG * total or not total:
             continue
-        names = [function_name(f) for f in entry.functions]
+        often = Counter(map(function_name, entry.functions))
+        names = [f"{name} (x{n})" if n > 1 else name for name, n in often.items()]
         if entry.operations:
             names.append(f"{count(entry.operations, 'compilation')} {OUTSIDE.lower()}")
         again = f", {seconds(entry.again)} of it recompiling" if entry.again >= LONG * entry.seconds else ""

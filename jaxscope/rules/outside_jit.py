@@ -77,6 +77,7 @@ def creates(run: Run, p: Payer) -> bool:
     return 4 * sum(library_calls.draws(c.function) for c in p.compilations) >= len(p.compilations)
 
 
+POWER = "integer_pow"  # the operation x ** n with a Python int n
 JOINING = frozenset({"stack", "concatenate"})  # operations that join arrays
 MANY_ARRAYS = 500  # arrays, from which joining them in one operation takes long to compile
 
@@ -221,6 +222,8 @@ def _body_or_sizes(run: Run, line: _Line) -> Advice | None:
         return Advice(SIZES, _one_size(run, p), line.repeat_seconds)
     if not p.within and _other_parameters(run, p):
         whole = _where_for_mask(run, p) or Fix(message("fix-one-size-or-numpy"), "pad")
+        if sum(c.function.seen.name == POWER for c in p.again) * 2 >= len(p.again):
+            whole = Fix(message("fix-exponent"), "asarray")
         return Advice(PARAMETERS, whole, line.repeat_seconds)
     return None
 

@@ -90,7 +90,9 @@ TEMPLATES = {
     "of-them-recompiles": "; {n}, which took {seconds}",
     "because-of-bodies": "the loop body or branch is a new function object each time",
     "because-of-sizes": "the sizes of the arrays change from call to call",
-    "because-of-parameters": "parameters of the operation, such as a size, change from call to call",
+    "because-of-parameters": (
+        "parameters of the operation, such as a size or an exponent, change from call to call"
+    ),
     "because-of-cause": "{cause}",
     "because-library-makes-anew": "this line calls {library}, which creates new function objects each time",
     "because-made-anew": "this line creates new function objects each time",
@@ -621,6 +623,10 @@ TEMPLATES = {
         " jitted function or a gradient runs this line, too. Or put the computation into one jitted function,"
         " and pad the arrays to one size, with a mask; without padding, JAX compiles one program for each"
         " size instead of one for each operation"
+    ),
+    "fix-exponent": (
+        "in x ** n with a Python int n, JAX compiles one operation for each n: write x ** jnp.float32(n), or"
+        " put the computation into a jitted function that gets n as an argument"
     ),
     "fix-where-for-mask": (
         "compute {whole} here{new}: its size is the same in each call, while the number of elements that"
