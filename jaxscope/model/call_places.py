@@ -76,15 +76,17 @@ def for_each_leaf(run: Run, c: Compilation) -> bool:
 
 def for_each_layer(run: Run, c: Compilation) -> bool:
     """Return whether the call ``c`` is in a loop or comprehension over the layers of a model: ``[read(w) for
-    w in weights]``. The shapes of one argument, in all calls at this place, must look like those of layers
-    (``_of_layers``), and another function must have been called with arrays of all these shapes in one
-    argument."""
+    w in weights]``. The loop must go through leaves by name (``goes_through_leaves``), or the shapes of one
+    argument, in all calls at this place, must look like those of layers (``_of_layers``), and another
+    function must have been called with arrays of all these shapes in one argument."""
     if c.site is None or c.missed is None or c.key is None:
         return False
     source, column = sources.of(run)(c.site.file), c.missed.column
     called = loop_calls.find(source, c.site.line, column, c.function.seen.name)
     if called is None or not isinstance(called.loop, (ast.For, *COMPREHENSIONS)):
         return False
+    if loop_calls.goes_through_leaves(source, c.site.line):
+        return True
     over = called.loop.generators if not isinstance(called.loop, ast.For) else [called.loop]
     targets = loop_calls.names_set([generator.target for generator in over])
     here = [

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from jaxscope.analysis import jit_decorators, line_names
-from jaxscope.analysis.loop_calls import goes_through_layers
+from jaxscope.analysis.loop_calls import goes_through_layers, goes_through_leaves
 from jaxscope.analysis.rewrap_site import (
     callback_around,
     depends_on_a_condition,
@@ -575,16 +575,17 @@ def _iteration(run: Run, p: Payer) -> Iteration | None:
 
 def _in_loop(run: Run, p: Payer) -> tuple[Frame, str | None] | None:
     """Return (line, function) for the loop that repeats the line of ``p``: the line in the loop's body that
-    leads to the line of ``p``, and the function called there; None: both lines are the same. Return None if
-    the file has no such loop. A loop over the layers of a model does not count if jit can probably trace the
-    function with this loop as a whole."""
+    leads to the line of ``p``, and the function called there; None: both lines are the same, or the function
+    is called for each leaf of a model. Return None if the file has no such loop. A loop over the layers of a
+    model does not count if jit can probably trace the function with this loop as a whole."""
     missed = p.compilations[0].missed
     text, below = sources.of(run), None
     for f in [p.line, *missed.stack[missed.into_library or 0 :]] if missed is not None else ():
         if f.file != p.line.file:  # a loop in another file may run each line only once, with other settings
             return None
         if loop_around(text(f.file), f.line) is not None and not _over_layers(run, f):
-            return f, below
+            # A function that gets one leaf of a model would be compiled for each of them.
+            return f, None if goes_through_leaves(text(f.file), f.line) else below
         below = f.function
     return None
 
