@@ -467,7 +467,16 @@ def write(xs, h):
 
 @pytest.mark.parametrize(
     ("line", "array"),
-    [(35, "xs"), (6, "xs"), (8, "xs"), (10, "jnp.swapaxes(xs, 0, 1)"), (12, None), (14, None), (16, None), (3, None)],
+    [
+        (35, "xs"),
+        (6, "xs"),
+        (8, "xs"),
+        (10, "jnp.swapaxes(xs, 0, 1)"),
+        (12, None),
+        (14, None),
+        (16, None),
+        (3, None),
+    ],
 )
 def test_the_array_that_a_scan_would_take_is_found(line, array):
     assert loop_calls.array_iterated(LOOPS, line) == array

@@ -10,7 +10,7 @@ from jaxscope.schema import events as ev
 
 pytestmark = pytest.mark.capture
 
-PROGRAM = '''import jax
+PROGRAM = """import jax
 
 API_TOKEN = "hf_0123456789abcdefABCDEF"
 
@@ -21,7 +21,7 @@ def f(x):
 
 
 f(1.0)
-'''
+"""
 
 
 @pytest.fixture

@@ -197,7 +197,10 @@ def test_each_argument_that_is_none_at_times_is_named(found):
     none = tree({"t": "dict", "t['a']": "None", "t['b']": "None"}, "t['c']")
     both = tree({"t": "dict"}, "t['a']", "t['b']", "t['c']")
     [(_, fix)] = found(none, both)
-    assert fix == "pass an array for t['a'] in every call (for a mask, ones where nothing is masked); or None in every call, if t['a'] is not needed; do the same with t['b']"
+    assert (
+        fix
+        == "pass an array for t['a'] in every call (for a mask, ones where nothing is masked); or None in every call, if t['a'] is not needed; do the same with t['b']"
+    )
 
 
 @pytest.mark.parametrize(

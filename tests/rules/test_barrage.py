@@ -79,7 +79,10 @@ def test_what_is_compiled_once_by_one_operation_is_no_finding_whatever_its_share
 
 @pytest.mark.parametrize(
     ("library", "advice"),
-    [("jax", "before the loop, convert what this line iterates over"), ("matplotlib", "convert arrays to NumPy")],
+    [
+        ("jax", "before the loop, convert what this line iterates over"),
+        ("matplotlib", "convert arrays to NumPy"),
+    ],
 )
 def test_an_array_that_is_iterated_over_is_to_be_numpys(run, library, advice):
     unstack = function("unstack", None, None, eager=True, form="primitive")
