@@ -43,7 +43,7 @@ _SHAPES = [
 ]
 _URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)")
 _QUOTED = re.compile(
-    r"""(?P<name>[\w.-]+)(?P<between>["']?\s*[:=]\s*)(?P<quote>["'])(?P<value>.*?)(?P=quote)"""
+    r"""(?<![\w.-])(?P<name>[\w.-]++)(?P<between>["']?\s*[:=]\s*)(?P<quote>["'])(?P<value>.*?)(?P=quote)"""
 )
 _QUERY = re.compile(r"(?<=[?&])(?P<name>[\w.-]+)=(?P<value>[^&\s#]+)")
 _RUN = re.compile(r"[A-Za-z0-9+/]{36,}|[A-Za-z0-9]{20,}")
