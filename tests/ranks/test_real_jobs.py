@@ -88,7 +88,7 @@ def test_the_report_shows_the_groups_and_that_of_a_rank_only_its_own(recorded, j
 
 def test_texts_that_ranks_share_are_stored_once(recorded):
     blobs = list((Path(recorded[0]) / "blobs").iterdir())
-    assert len(blobs) == 4, "StableHLO and HLO of two programs"
+    assert len(blobs) == 5, "StableHLO and HLO of two programs, and the source"
 
 
 @pytest.mark.long
