@@ -245,9 +245,9 @@ def jaxscope_ranks(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., En
 
 
 def _part_of(item: pytest.Item) -> TestRecording:
-    """Return the recording of the test ``item``: the same object in each attempt of the test. If the session
-    is not recorded yet, begin to record it if the test has a mark that a fixture added. A test that got the
-    fixture ``jaxscope`` only by ``request.getfixturevalue`` fails then."""
+    """Return the recording of the test ``item``: the same object in each attempt of the test. If nothing is
+    recorded yet, begin (a fixture added a mark to the test), or let the test fail (it got the fixture
+    ``jaxscope`` only by ``request.getfixturevalue``)."""
     recording = item.config.stash.get(_recording, None)
     if recording is None:
         if FIXTURE in _fixtures(item) or not _uses(item):

@@ -61,8 +61,9 @@ class _Detail:
 
 
 class FunctionDetail(_Detail):
-    """A function of a run: how often it was called and compiled, and its recompiles. A notebook also shows
-    the cache keys side by side. ``record`` has its names, seconds and compilations."""
+    """A function of a run: how often it was called and compiled, its largest program, the time of its calls,
+    and its recompiles. A notebook also shows cache keys and shardings. ``record`` has its names, seconds and
+    compilations."""
 
     def __init__(self, run: Run, record: Function) -> None:
         self._run, self.record = run, record

@@ -72,7 +72,7 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
     """Return the full names of JAX's functions to which a call on ``line`` passes the keyword ``argument``:
     ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``.
 
-    A call with ``**options`` counts, too. JAX's functions among the positional arguments of the call are
+    A call with ``**options`` counts, too. Names of JAX among the positional arguments of the call are
     included: ``jax.jit`` for ``partial(jax.jit, in_shardings=s)``.
     """
     found = syntax(source)

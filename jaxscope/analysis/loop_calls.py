@@ -850,8 +850,8 @@ class Scan(NamedTuple):
     """What remains of a loop if ``jax.lax.scan`` replaces it.
 
     Attributes:
-      outputs: the conditions of the ``if`` statements in the loop whose blocks must remain in Python, as
-        source: ``i % 100 == 0``; empty: the scan can replace the whole loop.
+      outputs: the conditions, as text, of the ``if`` statements whose blocks have to stay in Python, such as
+        ``i % 100 == 0``; empty: the scan can replace the whole loop.
     """
 
     outputs: tuple[str, ...] = ()

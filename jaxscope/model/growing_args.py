@@ -44,9 +44,10 @@ def mostly(run: Run, misses: Sequence[Miss]) -> bool:
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
-    """Return whether the argument of ``c`` whose shape changed is the result of an earlier call of the same
-    function, longer than the argument of that call. ``cause`` is the change of the shape. Arrays are
-    recognized by tree, shapes and dtypes. False if another line is known to have created the argument."""
+    """Return whether the argument of ``c`` whose shape changed is (a part of) the result of one of the last
+    LOOK_BACK compiled calls of the same function, longer than the argument of that call. ``cause`` is the
+    change of the shape. Arrays are recognized by tree, shapes and dtypes. False if another line is known to
+    have created the argument."""
     comparison = causes.compared(run, c)
     if cause.kind != "shape" or cause.path is None or comparison is None:
         return False

@@ -157,8 +157,8 @@ class Job:
         ]
 
     def _divergences(self, processes: frozenset[int]) -> list[Divergence]:
-        """Return the first differences of ranks in the programs that run on exactly ``processes``.
-        ``divergences`` calls this for each set of processes."""
+        """Return each rank's first difference from the majority, in the programs that the main thread called
+        and that run on exactly ``processes``. ``divergences`` calls this for each set of processes."""
         # At each position, the majority is determined among the ranks that agreed at all earlier positions.
         found: list[Divergence] = []
         agree = self._alike(processes)

@@ -79,9 +79,9 @@ def compilations(lane: Lane) -> list[Compilation]:
 
 
 def extent(run: Run, c: Compilation) -> tuple[float, float] | None:
-    """Return when the call ``c`` began its first phase and ended its last one, in seconds since the run
-    began. A phase in progress ends when the program was last known to be alive. Return None if no phase is
-    known."""
+    """Return (begin of the first phase, end of the last one) of the compilation ``c``, in seconds since the
+    run began. A phase in progress ends when the program was last known to be alive. Return None if no phase
+    is known, or if it is unknown when the run began."""
     if run.began_ns is None:
         return None
     ended = [(t_ns / 1e9 - spent, t_ns / 1e9) for _, t_ns, spent in c.ended_phases()]

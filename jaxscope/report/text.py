@@ -174,7 +174,8 @@ def _next(run: Run, directory: RunDir | None, users: list[Function], width: int)
 
     Args:
       users: the user's functions, slowest first.
-      width: the width of the page in characters. Command and explanation are on one line if that fits.
+      width: the width of the page in characters. A command and its explanation are on one
+        line if that is possible for all commands.
     """
     name = which(directory, latest="")
     commands = []

@@ -89,8 +89,8 @@ def _alike(p: Payer, changes: Collection[tuple[int, int]], sizes: Sizes) -> list
 
 
 def _is_about(f: Finding, places: Collection[tuple[str, int]]) -> bool:
-    """Return whether ``f`` is a finding of JX133 about operations of changing sizes that names only
-    ``places``, (file, line)."""
+    """Return whether ``f`` is a finding of JX133 about changing sizes, all of whose lines are in ``places``
+    (pairs of file and line)."""
     if f.code != payers.CODE or slug_of(f) not in OF_SIZES or f.source is None:
         return False
     lines = {at.place for at in (f.source, *(e.source for e in f.evidence)) if at is not None}

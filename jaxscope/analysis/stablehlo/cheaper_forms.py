@@ -240,8 +240,8 @@ class _Search:
 
     def _categorical(self, index: int) -> list[tuple[str, int, int]]:
         """Return [(kind, operations, operations of the cheaper form)] if the addition at ``index`` belongs to
-        a call of ``jax.random.categorical`` that draws several numbers from the same probabilities; else an
-        empty list."""
+        a call of ``jax.random.categorical``, or to an argmax of Gumbel numbers and scores, that draws several
+        numbers from the same probabilities; else an empty list. Under vmap, each element may have its own."""
         op = self.ops[index]
         shape = [n or 0 for n in types.tensor(op.outputs[0]).shape or ()]
         users = [self.ops[user].callee or "" for user in self.flow.users.get(index, ())]

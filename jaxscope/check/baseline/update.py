@@ -18,11 +18,12 @@ from jaxscope.model.run import Run
 def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
     """Write the figures of ``run`` to the baseline file ``path``. Return the number of functions in the file.
     ``state`` is the state of the run (``exited``, ``stopped``, ``running`` or ``lost``). ``chosen`` removes
-    findings that comments or options exclude. The tolerances in an existing file are kept.
+    findings that comments or options exclude. The tolerances of an existing file are kept, unless the
+    file is damaged.
 
     Raises:
-      BaselineError: the environment variable CI forbids it (``file.permitted``), or ``path`` cannot be
-        written, or exists and is no baseline.
+      BaselineError: the environment variable CI forbids to write (``file.permitted``), or ``path`` cannot
+        be written, or exists and is no baseline.
       JaxscopeError: the run failed, is not complete, or compiled none of the user's functions.
     """
     file.permitted(os.environ)

@@ -209,8 +209,9 @@ class ProgramView(ByMachine):
         return {*self.by["hlo"], *self.by["stablehlo"]}
 
     def _arrive(self) -> bool:
-        """Go to the source line or HLO instruction that another screen selected. Return False if neither was
-        selected, or only an instruction that this program does not have."""
+        """Go to the source line and the HLO instruction that another screen selected, and clear the
+        selection. Return False if neither was selected, or only an instruction that this program does not
+        have."""
         app = self.scope
         place, name, app.place, app.instruction = app.place, app.instruction, None, None
         if place is not None:
