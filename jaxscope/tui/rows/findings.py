@@ -68,9 +68,9 @@ def detail(f: Finding, places: Places, *, running: bool) -> list[list[Part]]:
 
 
 def seen(f: Finding, places: Places, *, running: bool) -> list[list[Part]]:
-    """Return paragraphs about a finding: what was found, its severity, certainty, cost and line, how to fix it,
-    and the first 20 pieces of evidence. ``places`` shortens file names. ``running``: whether the program still runs,
-    so that the cost may grow."""
+    """Return paragraphs about a finding: what was found, its severity, certainty, cost and line, how to fix
+    it, and the first 20 pieces of evidence. ``places`` shortens file names. ``running``: whether the program
+    still runs, so that the cost may grow."""
     made: list[list[Part]] = [[mark(f), " ", (f.code, "name"), f"  {sentence(f)}"]]
     facts = [f.severity, f.certainty]
     if f.seconds:
