@@ -326,7 +326,7 @@ w = jnp.ones((300, 300))
 for i in range(40):
     x = prepare()
     w = step(w, x)
-    for k in range(20):
+    for k in range(100):
         w = w * 0.9 + 0.1  # operations
     w.block_until_ready()  # waits
 long(jnp.ones(3))
