@@ -4,6 +4,7 @@ container of the arrays, or the way to pass them (by position or by name) change
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Hashable
 from itertools import pairwise
@@ -232,10 +233,19 @@ def changing_dtype(group: Group) -> Fix | None:
         return Fix(words, "astype", {"path": path})
     values = [v for v in (group.cause.before, group.cause.after) if isinstance(v, ArrayType)]
     number = message("or-write-a-float") if any(v.shape == () for v in values) else None
-    dtype = dtype_of(group.cause.before)
+    dtype = _wider(dtype_of(group.cause.before), dtype_of(group.cause.after))
     to = repr(dtype) if dtype is not None else "..."
     words = message("fix-one-dtype", path=path or UNNAMED, dtype=to, number=number)
     return Fix(words, "astype", {"path": path})
+
+
+def _wider(a: str | None, b: str | None) -> str | None:
+    """Return that of two dtypes that has more bits; None if they are not both floating-point numbers, or both
+    integers of one kind."""
+    kinds = [(re.sub(r"\d+", "", name), int(re.sub(r"\D+", "", name) or 0)) for name in (a or "", b or "")]
+    (kind, bits), (other, others) = kinds
+    alike = kind == other or {kind, other} == {"float", "bfloat"}
+    return (a if bits >= others else b) if alike and bits else None
 
 
 def _a_precision_each(group: Group) -> bool:

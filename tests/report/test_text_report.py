@@ -36,8 +36,8 @@ Findings
   ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
            to i32[32,511]  (step 376, train.py:140)
            → pad batch['ids'] to the larger size, [32,512], in every call, and
-             mask the padding in every mean, sum and count (jnp.mean(x,
-             where=mask))
+             let no result depend on the padding (jnp.mean(x, where=mask), with
+             a mask of as many axes as x)
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
            → convert state.params to the same dtype before every call, with
@@ -45,10 +45,10 @@ Findings
   ▲ JX110  main.<lambda> recompiled 11 times: the jitted function is a     1.4 s
            new object, because a lambda was created again at data.py:31
            (train.py:33)
-           → define the function once, at module level, and jit it there; make
-             the numbers and arrays that it reads from outside its arguments
-             (name sizes in static_argnames). The function may still read other
-             objects, such as an optimizer, if they are created only once
+           → define the function once, at module level, and jit it there; pass
+             the numbers and arrays that it reads from outside as arguments
+             (name sizes in static_argnames). It may still read objects that are
+             created once and never change, such as an optimizer
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
            itself compiles nothing (compared with compilation #3, the most

@@ -80,7 +80,7 @@ def test_what_is_compiled_once_by_one_operation_is_no_finding_whatever_its_share
 @pytest.mark.parametrize(
     ("library", "advice"),
     [
-        ("jax", "before the loop, convert what this line iterates over"),
+        ("jax", "before the loop, convert the arrays that this line iterates over"),
         ("matplotlib", "convert arrays to NumPy"),
     ],
 )

@@ -36,8 +36,8 @@ TEMPLATES = {
     "fix-train-some": (
         "differentiate only with respect to the parameters that are trained: split the parameters into two"
         " pytrees, trained and frozen, pass only the trained ones to jax.grad and to the optimizer, and put"
-        " them together in the loss. Setting updates to 0 afterwards saves nothing. A global norm, as for"
-        " clipping, then counts only the trained parameters"
+        " them together in the loss. A global norm, as for clipping, then counts only the trained parameters."
+        " Setting updates to 0 afterwards saves nothing"
     ),
     "stacked-not-read": (
         "{function} keeps the values of all iterations of a loop in {arrays}{shape}, and reads {share} of"

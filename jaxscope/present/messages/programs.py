@@ -21,21 +21,21 @@ TEMPLATES = {
         " again for the gradient, so that a step takes longer. Change nothing if the memory suffices"
     ),
     "fix-vmap-iterations": (
-        "the iterations do not depend on each other, except in sums: put the inputs of all iterations into"
-        " one array, compute all iterations together with jax.vmap over it, and then add up the results."
+        "the iterations do not depend on each other, except in sums: stack each input of all iterations,"
+        " compute all iterations together with jax.vmap over these, and then add up what the loop adds up."
         " jax.lax.map needs less memory, but computes one after the other"
     ),
     "fix-without-chunks": (
         "each iteration takes some rows of an array. If no row needs another one, compute all rows in one"
-        " call, without the loop (if that needs too much memory: jax.lax.map(f, x, batch_size=n), where f"
+        " call, without the loop (if that needs too much memory: jax.lax.map(f, x, batch_size=size), where f"
         " computes one row). Otherwise, reshape the array to [n, size, ...], and use jax.vmap or jax.lax.map"
         " over its n chunks"
     ),
     "fix-final-length-then-scan": (
-        "give the arrays their final length from the start; in iteration i, write with .at[i].set(...), mask"
-        " the part that is not filled yet, and read the latest element with [i - 1], not [-1]. Then write the"
-        " loop as jax.lax.scan or fori_loop. For a language model with causal attention, a key-value cache"
-        " is faster still"
+        "give the arrays their final length from the start: with p elements before the loop, iteration i"
+        " writes with .at[p + i].set(...), and reads the latest element with [p + i - 1], not [-1]; mask the"
+        " part that is not filled yet. Then write the loop as jax.lax.scan or fori_loop. For a language model"
+        " with causal attention, a key-value cache is faster still"
     ),
     "fix-scan-in-jit": (
         "{fix}. {line} (in {function}) also runs this loop outside jit, where each call would compile the"
@@ -88,7 +88,7 @@ TEMPLATES = {
     ),
     "scan-collects-elements": (
         ". The function that scan calls returns two things: the state, and the element that the loop wrote"
-        " with .at[...].set; scan stacks these elements"
+        " with .at[...].set; scan stacks only these: put elements from before the loop in front"
     ),
     "fix-scan": (
         "if the iterations have different inputs or parameters, stack these and write the loop as {scan}"
@@ -388,9 +388,9 @@ TEMPLATES = {
     "sum-of-vmapped-arrays": "makes a whole array for each element of a vmap, and then adds these arrays up",
     "fix-one-array-for-all": (
         "let all elements add to one array: the function under vmap returns indices (a tuple) and values"
-        " instead of an array, and after the vmap, array.at[indices].add(values) adds them all. If the"
-        " function has a loop, put the vmap inside the body of the loop, which carries the one array and all"
-        " other state"
+        " instead of an array, and after the vmap, jnp.zeros(shape).at[indices].add(values) adds them all. If"
+        " the function has a loop, put the vmap inside the body of the loop, which carries the one array and"
+        " all other state"
     ),
     "fix-fftconvolve": (
         "use jax.scipy.signal.fftconvolve, which computes the same convolution with Fourier transforms:"
@@ -470,7 +470,7 @@ TEMPLATES = {
         " needs, compute it with jax.numpy, or compute it before the call and pass it as an argument"
     ),
     "fix-show-outside": (
-        "return the values (from a loop, as what scan collects), and print or store them outside the"
+        "return the values (from a scan, as its second result), and print or store them outside the"
         " function; or call back only in every Nth iteration (jax.lax.cond)"
     ),
     "fix-compute-in-jax": (

@@ -2,8 +2,8 @@
 
 # The end of several fixes that define a function only once: what to do with the values that it captures.
 OUTSIDE = (
-    "make the numbers and arrays that it reads from outside its arguments (name sizes in static_argnames)."
-    " The function may still read other objects, such as an optimizer, if they are created only once"
+    "pass the numbers and arrays that it reads from outside as arguments (name sizes in static_argnames)."
+    " It may still read objects that are created once and never change, such as an optimizer"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -78,9 +78,9 @@ TEMPLATES = {
         " xs, instead of two loops over parts of them"
     ),
     "fix-jit-loop-of-library": (
-        "{library} runs this loop outside jit, with a new body in each call. Write one jitted function with"
-        " the call of {library} on these lines, and call it on all of them; what differs between the calls"
-        " (keys, samples, data) becomes its arguments"
+        "{library} runs this loop outside jit, with a new body in each call. Write one jitted function that"
+        " calls {library}, and call it on each of these lines; what differs between the calls (keys, samples,"
+        " data) becomes its arguments"
     ),
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
@@ -142,8 +142,8 @@ TEMPLATES = {
         " is compiled once. Otherwise pass it with the same number of axes and the same sizes in every call"
     ),
     "fix-settled-sizes": (
-        "change nothing if you pad to these sizes already; otherwise pad to a few sizes, and mask the padding"
-        " in every mean, sum and count (jnp.mean(x, where=mask))"
+        "change nothing if you pad to these sizes already; otherwise pad to a few sizes, and let no result"
+        " depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"
     ),
     "fix-jit-over-leaves": (
         "remove jit from {function}, which runs once for each leaf of the tree; put the call of jax.tree.map"
@@ -151,27 +151,29 @@ TEMPLATES = {
         " one call runs it"
     ),
     "fix-jit-over-layers": (
-        "remove jit from {function}, which the loop at {line} calls once for each layer; put this loop"
-        " into a function, and jit that function: one program then computes all layers, and one call runs it"
+        "remove jit from {function}, which the loop at {line} calls once for each layer; put this loop into a"
+        " jitted function that gets the parameters of all layers as arguments: one program then computes all"
+        " layers, and one call runs it"
     ),
     "fix-few-sizes": (
-        "pad {path} to a few sizes, and mask the padding in every mean, sum and count (jnp.mean(x,"
-        " where=mask))"
+        "pad {path} to a few sizes, and let no result depend on the padding (jnp.mean(x, where=mask), with a"
+        " mask of as many axes as x)"
     ),
     "fix-one-size": (
-        "pad {path} to one size, and mask the padding in every mean, sum and count (jnp.mean(x, where=mask))"
+        "pad {path} to one size, and let no result depend on the padding (jnp.mean(x, where=mask), with a"
+        " mask of as many axes as x)"
     ),
     "fix-odd-batch": (
-        "drop the smaller batch, also from counts; or pad {path} to {size} like the other batches, and mask"
-        " the padding in every mean, sum and count (jnp.mean(x, where=mask))"
+        "drop the smaller batch, also from counts; or pad {path} to {size} like the other batches, and let no"
+        " result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"
     ),
     "fix-larger-size": (
-        "pad {path} to the larger size, {size}, in every call, and mask the padding in every mean, sum and"
-        " count (jnp.mean(x, where=mask))"
+        "pad {path} to the larger size, {size}, in every call, and let no result depend on the padding"
+        " (jnp.mean(x, where=mask), with a mask of as many axes as x)"
     ),
     "fix-one-length": (
-        "pad {path} to its longest length in every call, with a mask, and let no other result depend on the"
-        " padding (a matrix for solve gets rows and columns of jnp.eye there, a list of times its last time)."
+        "pad {path} to its longest length in every call, with a mask, and let no result depend on the padding"
+        " (pad a matrix for solve with rows and columns of jnp.eye, sorted times with the last one)."
         " If the program makes {path} longer step by step, create it with its full length before the loop,"
         " and write into it with .at[...].set or jax.lax.dynamic_update_slice"
     ),
@@ -200,8 +202,8 @@ TEMPLATES = {
     "fix-one-key-type": "create all random keys in the same way: jax.random.key(seed), with one impl",
     "fix-number-as-array": "pass {path} as an array in every call, including the first: {typed}",
     "fix-none-or-array": (
-        "pass an array for {path} in every call (for a mask, ones where nothing is masked); or None in every"
-        " call, if {path} is not needed"
+        "pass an array for {path} in every call (one that has no effect where None was passed); or None in"
+        " every call, if {path} is not needed"
     ),
     "fix-growing-tree": "use one array of the final size instead of a collection that grows",
     "fix-always-or-never": "pass {path} in every call, or in no call",
@@ -448,9 +450,8 @@ TEMPLATES = {
         " evaluated with the statistics that it had before the training"
     ),
     "fix-keep-statistics": (
-        "keep {name}['batch_stats'] in the training state: after the gradient is computed, not inside the"
-        " loss, write state = state.replace(batch_stats={name}['batch_stats']), return this state, and pass"
-        " it to the next step"
+        "return {name} from the loss (has_aux=True); after the gradient is computed, write state ="
+        " state.replace(batch_stats={name}['batch_stats']), and pass this state to the next step"
     ),
     "may-not-have-run": "{finding}. It is not known whether this run called {function}",
     "changed-copy-ignored": (
@@ -567,8 +568,8 @@ TEMPLATES = {
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",
     "fix-same-commitment": (
-        "in every call, also the first, pass {path} from jax.device_put({path}, jax.devices()[0]); or use"
-        " jax.device_put in no call"
+        "pass jax.device_put({path}, device) in every call, also the first, with the device of the other"
+        " arguments; or use no jax.device_put"
     ),
     "fix-shard-over-devices": (
         "call the function once for all devices, with an array that is sharded over them (NamedSharding),"
@@ -595,7 +596,9 @@ TEMPLATES = {
     ),
     "joined-with-numpy": ": {call}",
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array})",
-    "fix-iterate-numpy-arrays": "before the loop, convert what this line iterates over with np.asarray",
+    "fix-iterate-numpy-arrays": (
+        "before the loop, convert the arrays that this line iterates over with np.asarray"
+    ),
     "fix-iterate-keys": (
         "this line takes elements out of a JAX array one at a time, and runs operations for each element. If"
         " they are random keys, make each key where it is needed, with jax.random.fold_in(key, i) for i = 0,"
@@ -625,8 +628,8 @@ TEMPLATES = {
         " size instead of one for each operation"
     ),
     "fix-exponent": (
-        "in x ** n with a Python int n, JAX compiles one operation for each n: write x ** jnp.float32(n), or"
-        " put the computation into a jitted function that gets n as an argument"
+        "in x ** n with a Python int n, JAX compiles one operation for each n: write x **"
+        " jnp.asarray(n, x.dtype), or put the computation into a jitted function that gets n as an argument"
     ),
     "fix-where-for-mask": (
         "compute {whole} here{new}: its size is the same in each call, while the number of elements that"
@@ -641,7 +644,8 @@ TEMPLATES = {
     "fix-jit-around": "move the computation of this line{inside} into one jitted function, or do it in NumPy",
     "fix-jit-with-definition": (
         "each call of {outer} passes a new function here ({name}), which jit would compile again: put the"
-        " computation of {outer}, with the definition of this function, into one jitted function"
+        " computation of {outer}, with the definition of this function, into one jitted function outside of"
+        " {outer}"
     ),
     "fix-jit-around-call": "move the computation of this line{inside} into one jitted function",
     "inside-function": " (in {function})",
@@ -693,7 +697,8 @@ TEMPLATES = {
     ),
     "fix-loop-until-value": (
         "{fix}. Inside jit, Python cannot test an array to end a loop: first write the loop at {loop} as a"
-        " jax.lax.while_loop, which {ends} {expression}"
+        " jax.lax.while_loop, which {ends} {expression} (for jax.grad, a scan with a fixed number of"
+        " iterations)"
     ),
     "runs-while": "runs while",
     "ends-when": "ends when",
@@ -702,13 +707,13 @@ TEMPLATES = {
         " it"
     ),
     "fix-check-outside": (
-        "{fix}. A jitted function cannot check {expression} at {line}: return what this needs, and check it"
-        " outside of the function"
+        "{fix}. A jitted function cannot check {expression} at {line}: return the values to check, and"
+        " check them outside of the function"
     ),
     "fix-index-of-list": (
         "{fix}. In a jitted function, {expression} at {line} fails, because {list} is no JAX array: make it"
-        " one before the loop ({list} = jnp.stack({list}) for a list of arrays), or draw or compute the index"
-        " with NumPy, outside of the function"
+        " one before the loop ({list} = jnp.stack({list}) for a list of arrays), or draw the index with NumPy"
+        " and take the element outside of the function"
     ),
     "fix-mask-index": (
         "{fix}. A jitted function cannot index with the condition {condition} at {line}: write"
@@ -770,8 +775,8 @@ TEMPLATES = {
     ),
     "fix-trace-draws": (
         "compute all draws in one jitted call: jax.jit(numpyro.infer.Predictive(model, posterior_samples,"
-        " parallel=True))(key, ...), or jax.jit(jax.vmap(f)), where f computes one draw. The handlers of"
-        " numpyro (seed, substitute, ...) without jit run each operation of the model separately"
+        " parallel=True))(key, ...), or jax.jit(jax.vmap(f)), where f computes one draw; create it once. The"
+        " handlers of numpyro (seed, substitute, ...) without jit run each operation of the model separately"
     ),
     "fix-jit-around-run": (
         "{first}write one function that creates the MCMC or SVI object, runs it with progress_bar=False and"
@@ -799,7 +804,7 @@ TEMPLATES = {
     "fix-make-object-once": (
         "{library} gets a new object as its argument {path} in each call{made}. Create this object once,"
         " outside the code that runs repeatedly. If it is a function that reads values that change, define it"
-        " once with these values as its first parameters, and pass jax.tree_util.Partial(function, values),"
+        " once with these values as its first parameters, and pass jax.tree_util.Partial(function, *values),"
         " if {library} accepts pytrees as functions (as Equinox does); or let the state contain the values"
     ),
     "that-line-creates": " (from {line})",

@@ -71,7 +71,7 @@ TEMPLATES = {
     "fix-read-less": (
         "read the value only in every Nth iteration (for a mean, add the values up on the device), or read"
         " each value one iteration later, after the next call (the last one after the loop): the device then"
-        " computes while Python reads"
+        " computes while Python reads. This fails for a value that the call donates"
     ),
     "fix-copy-several": (
         "keep the arrays of many iterations in a list, and copy them together (jax.device_get of the"
@@ -225,7 +225,7 @@ TEMPLATES = {
     ),
     "fix-without-attributes": (
         "{fix}. The jitted function must not assign to attributes: it takes the old values of {names} as"
-        " arguments, and returns the new values"
+        " arguments, and returns the new values, which the caller assigns"
     ),
     "same-for-loops": ". Do the same at {loops}",
     "other-loops": ". At {loops}, use {instead} instead of the loop",
@@ -234,10 +234,10 @@ TEMPLATES = {
     "fix-or-vmap": (
         "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one, so replace"
         " the loop by one call of jax.jit(jax.vmap({function})), with None in in_axes for arguments that stay"
-        " the same"
+        " the same (name static ones in static_argnums of this jit, too)"
     ),
     "fix-loop-by-vmap": (
-        "use jax.vmap (or jax.lax.scan) over what it iterates over (of a list, first make one array)"
+        "use jax.vmap (or jax.lax.scan) over what it iterates over (if that is a list, stack it first)"
     ),
     "fix-loop-by-scan": (
         "each iteration needs results of the one before, so write it as jax.lax.scan or jax.lax.fori_loop (a"
