@@ -147,7 +147,8 @@ def list_converted(source: str | None, line: int) -> str | None:
             return name
         loops = [n for n in ast.walk(scope) if isinstance(n, (ast.For, ast.comprehension))]
         through = [loop.iter for loop in loops if _name(loop.target) == name]
-        if any(isinstance(over, ast.Call) and last_name(over.func) == "zip" for over in through):
+        through += [v for over in through if isinstance(over, ast.Name) for v in _assigned(scope, over.id)]
+        if any(isinstance(n, ast.Call) and last_name(n.func) == "zip" for v in through for n in ast.walk(v)):
             return name
     return None
 

@@ -463,7 +463,8 @@ def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
     are copied one at a time (JX604), or copies of which few rows are used (JX602)."""
     kept = list(findings)
     for running in [f for f in findings if f.code == "JX605"]:
-        line = next((f for f in kept if _is_time_of(f) and same_line(f.source, running.source)), None)
+        here = (f for f in kept if _is_time_of(f) and same_line(f.source, running.source))
+        line = next((f for f in here if not _is_small_part(f, running)), None)
         if line is not None:
             both = msgspec.structs.replace(
                 line,
@@ -487,6 +488,12 @@ def _loop_of(f: Finding) -> tuple[str, int] | tuple[()]:
     """Return (file, first line) of the loop that the title of ``f`` names; empty if it names none."""
     loop = f.title.fields.get("loop") if isinstance(f.title, Message) else None
     return loop.place if isinstance(loop, Frame) else ()
+
+
+def _is_small_part(f: Finding, running: Finding) -> bool:
+    """Return whether ``f`` is about a list that is converted, which takes less than half of the time of the
+    loop that ``running`` is about: the loop has other costs."""
+    return slug_of(f) == "fix-convert-list" and 2 * (f.seconds or 0.0) < (running.seconds or 0.0)
 
 
 def _is_time_of(f: Finding) -> bool:
