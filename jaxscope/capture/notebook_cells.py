@@ -97,7 +97,8 @@ class CellNames:
         return value
 
     def _name(self, file: str) -> str:
-        """Return ``In[3]`` for the file name of a cell. Return any other file name unchanged."""
+        """Return ``In[3]``, IPython's name of a cell, for the file name of the cell. Return any other file
+        name unchanged, and that of a cell if IPython cannot name it."""
         if file not in self._names:
             try:
                 kind, name = self._shell.compile.format_code_name(file)
