@@ -49,6 +49,7 @@ MODULES = (
     "jacobians",
     "precision",
     "padded_indices",
+    "out_of_bounds",
     "inserted_collectives",
     "loop_calls",
     "remats",
@@ -78,7 +79,9 @@ _ORDER = {ERROR: 0, WARNING: 1, NOTE: 2}
 LITTLE = 0.01  # share of the run's time: a note that costs less comes after warnings of unknown cost
 # Rules about wrong numbers (old values of variables, random numbers that repeat): a mistake is worse than a
 # slow program.
-WRONG_NUMBERS = frozenset({"JX131", "JX134", "JX135", "JX137", "JX138", "JX140", "JX304", "JX306", "JX307"})
+WRONG_NUMBERS = frozenset(
+    {"JX131", "JX134", "JX135", "JX137", "JX138", "JX140", "JX304", "JX306", "JX307", "JX308"}
+)
 
 Check = Callable[[Run], Iterator[Finding]]
 

@@ -22,6 +22,7 @@ from jaxscope.analysis.stablehlo import (
     jacobians,
     large_values,
     matmuls,
+    out_of_bounds,
     partial_sorts,
     precision,
     random_draws,
@@ -78,6 +79,7 @@ class Reading(msgspec.Struct, frozen=True):
       jacobians: Jacobians of ``jax.jacrev`` and ``jax.jacfwd``.
       shifted: gradients that the program estimates by finite differences.
       cheaper_forms: products of matrices, Fourier transforms and other operations that have a cheaper form.
+      out_of_bounds: constant indices that are out of bounds.
       partial_sorts: sorts of which only few elements are used, or only their positions.
       frozen: parameters to which the program adds zeros; None: none were found.
       captures_key: whether the program has a constant of the type of a random key (or, in JAX 0.12, an
@@ -121,6 +123,7 @@ class Reading(msgspec.Struct, frozen=True):
     shifted: tuple[jacobians.Shifted, ...] = ()
     jacobians: tuple[jacobians.Jacobian, ...] = ()
     cheaper_forms: tuple[cheaper_forms.CheaperForm, ...] = ()
+    out_of_bounds: tuple[out_of_bounds.OutOfBounds, ...] = ()
     partial_sorts: tuple[partial_sorts.PartialSort, ...] = ()
     frozen: frozen_updates.FrozenUpdates | None = None
     captures_key: bool = False
@@ -146,6 +149,7 @@ _FINDERS: dict[str, Callable[[Module, Sources], Iterable[Any]]] = {
     "jacobians": jacobians.find,
     "shifted": jacobians.shifted,
     "cheaper_forms": cheaper_forms.find,
+    "out_of_bounds": out_of_bounds.find,
     "partial_sorts": partial_sorts.find,
     "row_gradients": row_gradients.find,
     "stacked": stacked_results.find,

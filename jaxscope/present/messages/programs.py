@@ -261,6 +261,23 @@ TEMPLATES = {
         'mode="{mode}" does not leave out -1, with which line {padded} pads {name}: JAX counts negative'
         " indices from the end, so what belongs to the padding goes to the last row"
     ),
+    "index-out-of-bounds": (
+        "{function}: index {index} is out of bounds for an axis with {size} elements; JAX raises no error,"
+        " {instead}"
+    ),
+    "index-out-of-bounds-here": (
+        "index {index} is out of bounds for an axis with {size} elements; JAX raises no error, {instead}"
+    ),
+    "reads-another-element": "but reads element {element}",
+    "reads-nan": "but gives NaN",
+    "leaves-update-out": "but leaves this update out",
+    "fix-index-in-bounds": (
+        "use an index from 0 to {last} (or from -{size} to -1), or correct the size of the array. If this"
+        " index is intended, say so: {mode}"
+    ),
+    "mode-drop": 'x.at[i].set(y, mode="drop")',
+    "mode-clip": 'x.at[i].get(mode="clip")',
+    "mode-fill": 'jnp.take(x, i, mode="fill")',
     "padding-read-from-last-row": (
         'mode="{mode}" fills in no values for -1, with which line {padded} pads {name}: JAX counts negative'
         " indices from the end, so -1 reads the last row"
