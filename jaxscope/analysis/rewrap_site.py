@@ -540,15 +540,29 @@ def _is_in_block(node: ast.If, line: int, text: str | None) -> bool:
     )
 
 
+def prints_its_value(source: str | None, line: int) -> bool:
+    """Return whether the statement on ``line`` is a call of ``print``."""
+    statement = _statement(source, line)
+    called = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(called, ast.Call) and isinstance(called.func, ast.Name) and called.func.id == "print"
+
+
+def _statement(source: str | None, line: int) -> ast.Assign | ast.AnnAssign | ast.Expr | None:
+    """Return the assignment or the call on ``line``; None if it has neither."""
+    found = syntax(source)
+    kinds = (ast.Assign, ast.AnnAssign, ast.Expr)
+    around = (
+        n
+        for n in (ast.walk(found.tree) if found is not None else ())
+        if isinstance(n, kinds) and spans(n, line)
+    )
+    return max(around, key=lambda n: n.lineno, default=None)
+
+
 def keeps_its_value(source: str | None, line: int) -> bool:
     """Return whether the statement on ``line`` stores its value in a container: ``history[i] = loss``,
     ``losses.append(float(loss))``."""
-    found = syntax(source)
-    if found is None:
-        return False
-    kinds = (ast.Assign, ast.AnnAssign, ast.Expr)
-    around = (n for n in ast.walk(found.tree) if isinstance(n, kinds) and spans(n, line))
-    statement = max(around, key=lambda n: n.lineno, default=None)
+    statement = _statement(source, line)
     if isinstance(statement, ast.Expr):
         called = statement.value.func if isinstance(statement.value, ast.Call) else None
         return isinstance(called, ast.Attribute) and called.attr == "append"

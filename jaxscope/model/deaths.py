@@ -83,8 +83,9 @@ def without_memory(c: Compilation) -> bool:
 
 
 def removed_name(run: Run) -> Removed | None:
-    """Return the name or argument of JAX that made the program fail, because JAX removed, deprecated or never
-    had it: ``jax.tree_map``. None if the program did not fail, or failed for another reason."""
+    """Return what made the main process of the program fail because the version of JAX does not have it: a
+    name such as ``jax.tree_map``, an argument, or ``with mesh:``; with what to use instead. None if the
+    program did not fail, or failed for another reason."""
     main = run.main
     if main is None or main.died is None:
         return None

@@ -524,7 +524,8 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def function(self) -> Function | None:
-        """Return the function of the first compilation. Return None if no compilation is known."""
+        """Return the function whose call first lowered or compiled the program. Return None if no such call
+        is known."""
         return self.compilations[0].function if self.compilations else None
 
     @property

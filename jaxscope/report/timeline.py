@@ -136,8 +136,9 @@ class _Counted(NamedTuple):
 
 
 def _counted(recording: Recorded) -> _Counted:
-    """Read the steps and copies of a recording from its log. If a process has no marked steps, the calls of
-    its step function count as steps, or else those of a watched function."""
+    """Read from the logs of a recording the steps of each process, and the transfers for which it waited. If
+    a process has no marked steps, the calls of its step function count as steps, or else those of the first
+    watched function."""
     processes = {log: process.id for log, process in recording.run.logs()}
     marks: dict[str, list[tuple[int, int]]] = {}
     calls: dict[str, dict[str, list[tuple[int, int]]]] = {}

@@ -23,12 +23,17 @@ from jaxscope.rules.recompiles import (
 from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Container, StaticValue, TreeText, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
-from jaxscope.schema.messages import Names, message
+from jaxscope.schema.messages import Message, Names, message
 
 SMALLEST = 8  # a smaller power of two may be a size by chance
 ROUND = 8  # two sizes look chosen if both are multiples of it, and at least twice as large
 WEAK_LEAVES = 2  # weakly typed arrays that the advice names
 CALLS_A_SIZE = 10  # with this many calls for each size, the compilations are worth their time
+# calls in a function that needs its padding to be a certain value: solving equations, sorted times
+SOLVES = re.compile(
+    r"\b(?:linalg\.(?:solve|inv|lstsq|det|slogdet|cholesky)|cholesky|cho_solve|solve_triangular)\b"
+)
+OF_TIMES = re.compile(r"\b(?:odeint|diffeqsolve|SaveAt|interp|searchsorted)\b")
 _NUMBERS = {"int", "float", "complex"}
 _TYPED = {
     "bool",
@@ -70,9 +75,8 @@ def changing_shape(group: Group) -> Fix | None:
         if _settled(group):
             return Fix(message("fix-settled-sizes"), "pad", {"path": cause.path})
         if _creeps(shapes):
-            return Fix(
-                message("fix-one-length", path=cause.path or UNNAMED), "preallocate", {"path": cause.path}
-            )
+            words = message("fix-one-length", path=cause.path or UNNAMED, how=_padding(group))
+            return Fix(words, "preallocate", {"path": cause.path})
         return Fix(message("fix-few-sizes", path=cause.path or UNNAMED), "pad", {"path": cause.path})
     before, after = _dimensions(cause.before), _dimensions(cause.after)
     if before is None or after is None or len(before) != len(after):
@@ -110,6 +114,15 @@ def lengthened_argument(group: Group) -> Fix | None:
         return None
     path = group.cause.path
     return _preallocate(root(path) if path else None, "jax.lax.dynamic_update_slice")
+
+
+def _padding(group: Group) -> Message:
+    """Return how to keep the padding of an argument of ``group`` out of the results, from the functions that
+    the file of the jitted function calls."""
+    text = group.source(group.function.seen.file or "") or ""
+    if SOLVES.search(text):
+        return message("pad-with-identity")
+    return message("pad-with-last" if OF_TIMES.search(text) else "pad-and-mask")
 
 
 def _settled(group: Group) -> bool:

@@ -94,9 +94,11 @@ def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, i
         return extended(fix, "fix-returns-value", line=at, expression=expression) or fix
     around = loop_around(source, at.line) if at is not None and ends_the_loop(source, at.line) else None
     if at is not None and around is not None:
-        ends = message("runs-while" if text.lstrip().startswith("while ") else "ends-when")
+        ends = message("ends-when", expression=expression)
+        if text.lstrip().startswith("while "):
+            ends = message("runs-while", expression=expression)
         begin = Frame(at.file, around[0], at.function)
-        words = extended(fix, "fix-loop-until-value", loop=begin, ends=ends, expression=expression)
+        words = extended(fix, "fix-loop-until-value", loop=begin, ends=ends)
         return words or fix
     return extended(fix, "fix-reads-value", line=at, expression=expression) or fix
 

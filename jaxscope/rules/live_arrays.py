@@ -145,8 +145,8 @@ def _seen(g: Growth, position: float, count: int, size: int) -> Evidence:
     """Return the evidence from one snapshot of the live arrays about the growing arrays ``g``.
 
     Args:
-      position: the step of the snapshot; the seconds since the start if steps are not counted.
-      count, size: the number and the bytes of the arrays at that time.
+      position: the step of the snapshot; the seconds since the start of the run if steps are not counted.
+      count, size: the number and the bytes of the arrays at that time, over all devices.
     """
     what: dict[str, Any] = {"count": Count(count, "array"), "bytes": Bytes(size)}
     if g.in_steps:

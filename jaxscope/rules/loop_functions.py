@@ -45,7 +45,7 @@ def advice(run: Run, loop: Loop) -> Fix | None:
         return fix
     loops = [inner] if inner is not None else line_times.inner_loops(run, loop, INNER, OTHER_INNER)
     inner = loops[0] if loops else None
-    if around is not None or (inner is not None and _defining(inner) != loop.line.function):
+    if around is not None or (inner is not None and _defining(inner) != _defining(loop.line)):
         return root_cause.with_inner_loops(run, fix, loops)
     # The loops are around the call of the function.
     name, calling = fix.arguments.get("function"), inner or loop.line

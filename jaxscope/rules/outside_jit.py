@@ -513,7 +513,7 @@ def _new_runs(run: Run, line: _Line) -> Advice:
         seconds = sum(c.seconds for c in _like_earlier_ones(run, p))
     if not seconds:
         return Advice()  # each call runs another model
-    padded = message("fix-pad-first") if line.changing else None
+    padded = message("fix-pad-first") if payers.sizes_change(run, p) else None
     words = message("fix-jit-around-run", first=padded, library=p.library)
     return Advice(SIZES if line.changing else MADE, Fix(words, "jit"), seconds)
 

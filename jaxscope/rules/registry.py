@@ -192,10 +192,11 @@ def rules() -> dict[str, Rule]:
 
 
 def find(text: str) -> Rule:
-    """Return the rule whose code or name is ``text``: ``JX101`` or ``changing-shape``.
+    """Return the rule whose code or name is ``text``, in upper or lower case: ``JX101`` or
+    ``changing-shape``.
 
     Raises:
-      UsageError: no rule has this code or name; the hint lists rules.
+      UsageError: no rule has this code or name; the hint names similar rules, or how to list all rules.
     """
     for r in rules().values():
         if text.casefold() in (r.code.casefold(), r.name.casefold()):

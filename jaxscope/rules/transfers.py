@@ -29,6 +29,7 @@ from jaxscope.analysis.rewrap_site import (
     kept_from_iteration_before,
     last_name,
     loop_around,
+    prints_its_value,
     reached_now_and_then,
     runs_once,
     syntax,
@@ -439,6 +440,8 @@ def _instead(run: Run, t: Transfer, at: Frame) -> Fix:
     through = reaches_next_iteration(source, at.line)
     if through is not None:
         return Fix(message("fix-read-for-several", name=through), "batch", {"name": through})
+    if prints_its_value(source, at.line):
+        return Fix(message("fix-print-less"), "read_less_often")
     if keeps_its_value(source, at.line):
         return Fix(message("fix-copy-several"), "read_less_often")
     return Fix(message("fix-read-less"), "read_less_often")

@@ -619,7 +619,7 @@ def test_a_sampler_that_is_compiled_in_each_run_is_to_run_inside_a_jitted_functi
     [fix] = of_library(run, "numpyro", range(50, 90, 10))
     assert (
         fix.startswith("pad the data")
-        and "write one function that creates the MCMC" in fix
+        and "write one function that creates the object of numpyro" in fix
         and "jax.jit" in fix
     )
     assert "that this line calls" not in fix

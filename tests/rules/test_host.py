@@ -35,8 +35,8 @@ def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) waits for the device and copies to the host in each of 200 steps; this took 1.3 s in total;"
-        " the advice saves at most 0.70 s of it"
+        == "float(loss) waits for the device and copies to the host in each of 200 steps; this took 1.3 s in total,"
+        " of which the advice saves at most 0.70 s"
     )
     assert (f.certainty, f.seconds, f.source.line) == ("certain", pytest.approx(0.7), 31)
     assert (
@@ -53,7 +53,7 @@ def test_the_kinds_of_copies_of_one_line_are_one_figure(log):
     [f] = found(log, "JX601")
     assert words.title(f) == (
         'f"{loss} {params}" waits for the device and copies to the host 9 times in each of 200 steps; this took 1.2 s in'
-        " total; the advice saves at most 0.80 s of it"
+        " total, of which the advice saves at most 0.80 s"
     )
     assert f.seconds == pytest.approx(0.8)
     log.say(copied(via="item", text="loss.item()", seconds=0.1))
@@ -308,8 +308,8 @@ def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) waits for the device and copies to the host 200 times; this took 1.3 s in total;"
-        " the advice saves at most 0.70 s of it"
+        == "float(loss) waits for the device and copies to the host 200 times; this took 1.3 s in total,"
+        " of which the advice saves at most 0.70 s"
     )
     assert f.certainty == "likely"
 

@@ -81,9 +81,9 @@ def _indices(flow: Flow, index: int) -> Iterator[tuple[int, int, int]]:
         windows = work.sizes(_SLICE_SIZES, op.detail)
         starts = _vector(flow, index, work.sizes(_READ_AXES, op.detail))
     else:
-        single = work.sizes(_SINGLE, op.detail)
-        windows = [1 if k in single else size for k, size in enumerate(sizes)]
-        starts = _vector(flow, index, work.sizes(_CHANGED_AXES, op.detail))
+        windows = [1] * len(sizes)
+        single = work.sizes(_SINGLE, op.detail)  # along other axes, several elements are changed
+        starts = [s for s in _vector(flow, index, work.sizes(_CHANGED_AXES, op.detail)) if s[0] in single]
     for axis, at in starts:
         if at is not None and axis < len(sizes) == len(windows):
             yield (at if at >= 0 else at - sizes[axis]), sizes[axis], windows[axis]

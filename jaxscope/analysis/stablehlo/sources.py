@@ -72,8 +72,8 @@ class Sources:
             self._sites[f] = self._sites_of(f)
 
     def place(self, index: int) -> Place:
-        """Return the name and the Python frames that the location of the operation ``module.ops[index]``
-        states."""
+        """Return what the location of the operation ``module.ops[index]`` says: the name that JAX gives the
+        operation, and the Python frames."""
         return self.locations.place(self.module.ops[index].location)
 
     def own(self, index: int) -> Blame:

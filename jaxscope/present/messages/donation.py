@@ -43,7 +43,7 @@ TEMPLATES = {
         " call then deletes the arrays of {names}: donate only if your code does not read these arrays after"
         " the call, not even through another variable"
     ),
-    "as-first-parameter": " and make {name} the first parameter",
+    "as-first-parameter": " and make {name} the first parameter, here and in the calls",
     "as-first-tuple": " and pass {names} as one tuple, which is the first parameter",
     "fix-donate-in-place": (
         "jit {function} with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, so that"

@@ -166,13 +166,13 @@ TEMPLATES = {
     ),
     "assigned-to-underscore": "the result that is assigned to _",
     "products-of-gathered": (
-        "all {devices} devices of {function} all compute the same {share} of its matrix products: their"
+        "each of the {devices} devices computes the same {share} of the matrix products of {function}: their"
         " operands come from arrays that the all_gather at {line} collects on every device"
     ),
     "fix-gather-results": (
-        "if the parts do not depend on each other, as the images of a batch, compute on each device with its"
-        " own part, and call jax.lax.all_gather on the results: on the embeddings instead of the images. Else"
-        " divide the work in another way, for example whole layers"
+        "if the parts do not depend on each other, as the images of a batch, let each device compute the"
+        " results of its own part, and call jax.lax.all_gather on the results: on the embeddings instead of"
+        " the images. Else divide the work in another way: for example, each device computes other layers"
     ),
     "repeated-product-here": "several devices compute the same part of a product of this line",
     "repeated-reason-here": "because of this line, several devices compute the same part",
@@ -186,7 +186,7 @@ TEMPLATES = {
     ),
     "fix-split-rows": (
         "split the rows over the devices again after {line}: rows = jax.lax.with_sharding_constraint(rows,"
-        " PartitionSpec({axes}))"
+        " NamedSharding(mesh, PartitionSpec({axes}))). Do the same for each array of rows"
     ),
     "fix-unconstrained": (
         "None in this constraint means that each device has the whole dimension. Write {axes} instead of None"

@@ -21,9 +21,9 @@ TEMPLATES = {
         " again for the gradient, so that a step takes longer. Change nothing if the memory suffices"
     ),
     "fix-vmap-iterations": (
-        "the iterations do not depend on each other, except in sums: stack each input of all iterations,"
-        " compute all iterations together with jax.vmap over these, and then add up what the loop adds up."
-        " jax.lax.map needs less memory, but computes one after the other"
+        "no iteration needs a result of another one, except that the loop adds results up: stack each input"
+        " of all iterations, compute all iterations together with jax.vmap over these, and then add up what"
+        " the loop adds up. jax.lax.map needs less memory, but computes the iterations one after the other"
     ),
     "fix-without-chunks": (
         "each iteration takes some rows of an array. If no row needs another one, compute all rows in one"
@@ -32,8 +32,8 @@ TEMPLATES = {
         " over its n chunks"
     ),
     "fix-final-length-then-scan": (
-        "give the arrays their final length from the start: with p elements before the loop, iteration i"
-        " writes with .at[p + i].set(...), and reads the latest element with [p + i - 1], not [-1]; mask the"
+        "give the arrays their final length from the start. If an array has p elements before the loop,"
+        " iteration i writes with array.at[p + i].set(...), and array[-1] becomes array[p + i - 1]. Mask the"
         " part that is not filled yet. Then write the loop as jax.lax.scan or fori_loop. For a language model"
         " with causal attention, a key-value cache is faster still"
     ),
@@ -130,7 +130,7 @@ TEMPLATES = {
     ),
     "fix-has-aux": (
         "let {other} also return what {function} computes: return it from the loss as a second value, and use"
-        " {value_and_grad}(loss, has_aux=True){before}"
+        " (value, second), gradients = {value_and_grad}(loss, has_aux=True)(...){before}"
     ),
     "of-params-before": (
         ". The result is then computed with the parameters before the update: change nothing if you need it"
@@ -242,15 +242,15 @@ TEMPLATES = {
     "costly-form": "{function} {what}; this takes {times} times as many operations as necessary",
     "slow-form": "{function} {what}. A matrix product computes the same faster",
     "numbers-merged": (
-        "{expression} converts {before} to {after}, in which {share} of the neighboring numbers that"
-        " differ become equal"
+        "{expression} converts {before} to {after}, which makes {share} of the pairs of different"
+        " neighboring numbers equal"
     ),
     "numbers-wrapped": (
         "{expression} converts {before} to {after}, in which {share} of the numbers become other numbers"
     ),
     "argument-merged": (
-        "{function} is called with a NumPy array of {before} for {argument}. JAX converts it to {after}, in"
-        " which {share} of the neighboring numbers that differ become equal"
+        "{function} is called with a NumPy array of {before} for {argument}. JAX converts it to {after},"
+        " which makes {share} of the pairs of different neighboring numbers equal"
     ),
     "argument-wrapped": (
         "{function} is called with a NumPy array of {before} for {argument}. JAX converts it to {after}, in"
@@ -291,9 +291,9 @@ TEMPLATES = {
         " looks for -1"
     ),
     "fix-subtract-before": (
-        "subtract a common offset, such as the first number, in NumPy before the conversion: float32 has"
-        " 24 bits, which are enough for the differences. Or enable float64 with"
-        " jax.config.update('jax_enable_x64', True)"
+        "if only the differences of these numbers matter, subtract a common offset, such as the first number,"
+        " in NumPy before the conversion: float32 has 24 bits, which are enough for the differences. Or"
+        " enable float64, with jax.config.update('jax_enable_x64', True) at the start of the program"
     ),
     "fix-smaller-integers": (
         "subtract a common offset in NumPy before the conversion, or number the different values:"
@@ -322,16 +322,16 @@ TEMPLATES = {
     ),
     "slow-power": (
         "{function} computes the power {exponent} of many numbers. On a CPU, XLA computes it with a logarithm"
-        " and an exponential function, and products and square roots are faster"
+        " and an exponential function, which takes longer than multiplications and square roots"
     ),
     "slow-power-of-gradient": (
         "{function} computes the power {exponent} of many numbers, the derivative of the power {of}. On a"
-        " CPU, XLA computes it with a logarithm and an exponential function, and products and square"
-        " roots are faster"
+        " CPU, XLA computes it with a logarithm and an exponential function, which takes longer than"
+        " multiplications and square roots"
     ),
     "fix-integer-exponent": (
         "write the exponent as an integer, x ** {exponent} instead of x ** {written}: JAX computes it"
-        " with products"
+        " with multiplications"
     ),
     "fix-power": (
         "the line computes x ** {exponent}, or x ** {more} and its derivative. Write it with an integer"
@@ -387,9 +387,9 @@ TEMPLATES = {
     "transform-of-prime-length": "computes Fourier transforms whose length has a large prime factor",
     "vectors-that-are-not-read": "computes singular vectors that nothing reads",
     "fix-fast-length": (
-        "the program pads the numbers with zeros before these transforms, so it may pad to a longer length:"
-        " m = scipy.fft.next_fast_len(n), where n is the present length. Give all these transforms the length"
-        " m, and keep the first n numbers of the inverse transform"
+        "the program pads the numbers with zeros before these transforms, so a longer length gives the"
+        " same result: m = scipy.fft.next_fast_len(n), where n is the present length. Give all these"
+        " transforms the length m, and keep the first n numbers of the inverse transform"
     ),
     "fix-full-matrices": (
         "call jnp.linalg.svd(x, full_matrices=False): u then has as many columns, and vt as many rows, as"

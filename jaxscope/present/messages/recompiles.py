@@ -59,7 +59,7 @@ TEMPLATES = {
     "lines-below-a-function": (
         "lines {numbers} of {functions}, which the loop at {line} calls through {caller},"
     ),
-    "lines-of-one-function": "lines {numbers} of {function}, and functions that they call,",
+    "lines-of-one-function": "lines {numbers} of {function}, with the functions that they call,",
     "fix-jit-parts": (
         "put these lines into one jitted function, or into a few, and compute constant arrays with NumPy{pad}"
     ),
@@ -172,11 +172,16 @@ TEMPLATES = {
         " (jnp.mean(x, where=mask), with a mask of as many axes as x)"
     ),
     "fix-one-length": (
-        "pad {path} to its longest length in every call, with a mask, and let no result depend on the padding"
-        " (pad a matrix for solve with rows and columns of jnp.eye, sorted times with the last one)."
-        " If the program makes {path} longer step by step, create it with its full length before the loop,"
+        "pad {path} to its longest length in every call, and let no result depend on the padding: {how}. If"
+        " the program makes {path} longer step by step, create it with its full length before the loop,"
         " and write into it with .at[...].set or jax.lax.dynamic_update_slice"
     ),
+    "pad-and-mask": (
+        "pass the true length n as an argument, too, and use jnp.arange(longest) < n as a mask where the"
+        " function sums, counts or compares"
+    ),
+    "pad-with-identity": "pad a matrix for solve with rows and columns of jnp.eye, a vector with zeros",
+    "pad-with-last": "pad sorted times with the last one",
     "fix-preallocate": (
         "create {path} with its final length before the loop, write into it with {how}, and mask the part"
         " that is not written yet"
@@ -667,8 +672,8 @@ TEMPLATES = {
         " returns the new values, which the loop then assigns"
     ),
     "fix-jit-step-function": (
-        "apply {how} to {function}{calls} as a whole: JAX then compiles it as one program. Pass each value"
-        " that {function} reads from outside and that changes as an argument{statics}"
+        "apply {how} to {function}{calls} as a whole: JAX then compiles it as one program. If"
+        " {function} reads a value from outside that changes, pass it as an argument{statics}"
     ),
     "fix-jit-part-of-method": (
         "move the computation of {function} into a new function, and apply {how} to it: JAX then compiles it"
@@ -693,15 +698,15 @@ TEMPLATES = {
     ),
     "fix-reads-value": (
         "{fix}. Inside jit, Python's if cannot test an array: at {line}, use jnp.where or jax.lax.cond"
-        " instead of if on {expression}"
+        " instead of 'if {expression}'"
     ),
     "fix-loop-until-value": (
         "{fix}. Inside jit, Python cannot test an array to end a loop: first write the loop at {loop} as a"
-        " jax.lax.while_loop, which {ends} {expression} (for jax.grad, a scan with a fixed number of"
-        " iterations)"
+        " jax.lax.while_loop that {ends}. jax.grad cannot differentiate a while_loop: for a gradient, write a"
+        " jax.lax.scan with a fixed number of iterations"
     ),
-    "runs-while": "runs while",
-    "ends-when": "ends when",
+    "runs-while": "goes on while {expression}",
+    "ends-when": "ends when {expression} (the condition of a while_loop is the opposite: when to go on)",
     "fix-returns-value": (
         "{fix}. A jitted function cannot read the value of an array: leave {expression} at {line} outside of"
         " it"
@@ -779,9 +784,9 @@ TEMPLATES = {
         " handlers of numpyro (seed, substitute, ...) without jit run each operation of the model separately"
     ),
     "fix-jit-around-run": (
-        "{first}write one function that creates the MCMC or SVI object, runs it with progress_bar=False and"
-        " returns the arrays, and apply jax.jit to this function: outside jit, {library} defines its"
-        " functions again in each run"
+        "{first}write one function that creates the object of {library} (MCMC or SVI), runs it with"
+        " progress_bar=False and returns the arrays, and apply jax.jit to this function: outside jit,"
+        " {library} defines its functions again in each run"
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-jit-called-back": (

@@ -10,7 +10,9 @@ TEMPLATES = {
         " {got}{reason}{times}"
     ),
     "constrained-argument": ("{function} constrains {value}{more} to {wanted}, but receives it {got}{times}"),
-    "fix-put-as-constrained": "place {path}{more} as {sharding} before the call, with jax.device_put",
+    "fix-put-as-constrained": (
+        "where the program creates {path}{more}, use jax.device_put(array, NamedSharding(mesh, {sharding}))"
+    ),
     "fix-return-as-constrained": (
         "in {maker}, which computes {path}{more}, give the results the sharding {sharding}, with"
         " out_shardings= in its jit, or with jax.lax.with_sharding_constraint"

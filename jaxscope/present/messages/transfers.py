@@ -6,9 +6,9 @@ TEMPLATES = {
         " writes run outside jit"
     ),
     "fix-write-in-jit": (
-        "write inside a jitted function that gets {name} as a donated argument, jax.jit(write,"
-        " donate_argnums=0), and use its result as the new {name}: XLA then writes in place. Or collect the"
-        " parts, and put them together once after the loop"
+        "write inside a jitted function that gets {name}, the index and the values as arguments, and donates"
+        " {name}: jax.jit(write, donate_argnums=0). Use its result as the new {name}: XLA then writes in"
+        " place. Or collect the parts, and put them together once after the loop"
     ),
     "line-with": "the line with {expressions}",
     "read-each-step": (
@@ -25,7 +25,7 @@ TEMPLATES = {
     ),
     "in-each-step": "{times}in each of {steps} steps{phase}",
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
-    "saved": "; the advice saves at most {seconds} of it",
+    "saved": ", of which the advice saves at most {seconds}",
     "helper-line": " ({line}, called at {caller})",
     "phase-of-steps": " (steps {first} to {last})",
     "times-a-step": "{n} times ",
@@ -161,7 +161,8 @@ TEMPLATES = {
     "mostly-on-lines": "mostly on lines {lines}",
     "fix-draw-on-host": (
         "draw the random numbers with NumPy (rng = numpy.random.default_rng(seed), made once, before the"
-        " loop), or draw all of them with one call of jax.random, and convert that array with np.asarray"
+        " loop), or draw all of them with one call of jax.random, and convert that array with np.asarray."
+        " Both draw other numbers than now"
     ),
     "fix-join-on-host": (
         "join the arrays with NumPy (numpy.stack, numpy.concatenate, numpy.array) instead of jnp: jnp copies"
@@ -196,9 +197,9 @@ TEMPLATES = {
         " (no line of your code seems to set it: look for an environment variable such as {variable})"
     ),
     "fix-jit-iteration": (
-        "compute values that depend only on Python numbers with math or NumPy, not with jax.numpy. Put the"
-        " other operations into one jitted function that gets all that changes as arguments, and call it once"
-        " in each iteration"
+        "put the operations of one iteration into one jitted function that gets every value that changes as"
+        " an argument, and call it once in each iteration. Where values depend only on Python numbers,"
+        " compute them with math or NumPy, not with jax.numpy"
     ),
     "fix-jit-passed-function": (
         "a library calls {function} again and again, from {line}: apply jit to {function}, once and before"
@@ -215,8 +216,8 @@ TEMPLATES = {
         " on Python numbers or NumPy arrays with math or NumPy, not with jax.numpy"
     ),
     "fix-jit-functions": (
-        "apply jit to {functions}, each as a whole: JAX then compiles each as one program. Pass each value"
-        " that they read from outside and that changes as an argument. Inside jit, JAX unrolls Python loops:"
+        "apply jit to {functions}, each as a whole: JAX then compiles each as one program. If they read"
+        " a value from outside that changes, pass it as an argument. Inside jit, JAX unrolls Python loops:"
         " write long loops as jax.lax.scan or jax.lax.fori_loop"
     ),
     "fix-inner-loop": (

@@ -13,7 +13,7 @@ replicated, sharded = NamedSharding(mesh, P()), NamedSharding(mesh, P("data"))
 
 @jax.jit
 def train_step(w, x, y):
-    x = jax.lax.with_sharding_constraint(x, sharded)  # must: JX503 first ~ place x as P\('data'\) before the call
+    x = jax.lax.with_sharding_constraint(x, sharded)  # must: JX503 first ~ jax\.device_put\(array, NamedSharding\(mesh, P\('data'\)\)\)
     loss, gradient = jax.value_and_grad(lambda w: jnp.mean((x @ w - y) ** 2))(w)
     return w - 0.1 * gradient, loss
 

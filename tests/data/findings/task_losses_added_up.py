@@ -27,7 +27,7 @@ def adapt(params, x, y):
 def meta_loss(params, xs, ys, xq, yq):
     total = 0.0
     for x, y, more, wanted in zip(xs, ys, xq, yq):
-        total += error(adapt(params, x, y), more, wanted)  # must: JX202 first ~ 8 times .* except in sums.* jax.vmap
+        total += error(adapt(params, x, y), more, wanted)  # must: JX202 first ~ 8 times .* adds results up.* jax.vmap
     return total / TASKS
 
 

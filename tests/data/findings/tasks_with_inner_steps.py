@@ -25,7 +25,7 @@ def adapted(params, x, y):
 def of_tasks(params, tasks):
     total = 0.0
     for x, y, x_test, y_test in tasks:
-        total += loss(adapted(params, x, y), x_test, y_test)  # must: JX202 first ~ do not depend on each other
+        total += loss(adapted(params, x, y), x_test, y_test)  # must: JX202 first ~ no iteration needs a result of another
     return total / len(tasks)
 
 

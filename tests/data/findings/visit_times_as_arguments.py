@@ -23,5 +23,5 @@ def spent_together(data, hours):
     return (amounts * close).sum() / close.sum(), jnp.bincount(hour, length=hours)
 
 
-mean, counts = spent_together(visits, hours=24)  # must: JX306 first ~ spent_together is called with a NumPy array of float64 for data\['time'\]. JAX converts it to float32, in which \d+% of the neighboring numbers that differ become equal
+mean, counts = spent_together(visits, hours=24)  # must: JX306 first ~ spent_together is called with a NumPy array of float64 for data\['time'\]. JAX converts it to float32, which makes \d+% of the pairs of different neighboring numbers equal
 print(f"{mean:.2f}", counts)
