@@ -490,6 +490,32 @@ def reaches_next_iteration(
     return None
 
 
+def given_to_object(source: str | None, line: int) -> str | None:
+    """Return the method of an object, such as ``env.step``, that gets a value read on ``line`` and whose
+    result the code uses: ``obs = env.step(int(action))``, or ``action = int(a)`` and then
+    ``obs = env.step(action)``. Return None if there is none. Functions of imported modules do not count."""
+    found = syntax(source)
+    around = [n for n in found.blocks if spans(n, line)] if found is not None else []
+    inner = max(around, key=lambda n: (n.lineno, n.col_offset), default=None)
+    if found is None or not isinstance(inner, (ast.For, ast.While, ast.FunctionDef)):
+        return None
+    modules = set(line_names.imported(found))
+    statements = [n for part in inner.body for n in ast.walk(part) if isinstance(n, (ast.Assign, ast.Return))]
+    read = {
+        name for n in statements if isinstance(n, ast.Assign) and spans(n, line) for name in _variables_set(n)
+    }
+    for n in statements:
+        for call in ast.walk(n.value) if n.value is not None and n.lineno >= line else ():
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                object = call.func.value
+                plain = isinstance(object, (ast.Name, ast.Attribute)) and root(object) not in modules
+                arguments = [*call.args, *(k.value for k in call.keywords)]
+                converted = spans(call, line) and any(isinstance(a, ast.Call) for a in arguments)
+                if plain and call.func.attr not in _OF_ARRAYS and (converted or names_read(arguments) & read):
+                    return ast.unparse(call.func)
+    return None
+
+
 def is_put_ahead(source: str | None, line: int) -> bool:
     """Return whether ``line``, which puts an array on a device, does so for a later iteration of a loop.
 

@@ -80,6 +80,11 @@ def measured(run: Run) -> LineTimes | None:
     return times if times is not None and times.seconds else None
 
 
+def share_of_run(run: Run, seconds: float) -> float:
+    """Return which fraction of the time that the program ran ``seconds`` are; 0 if that time is unknown."""
+    return min(1.0, seconds / run.seconds) if run.seconds else 0.0
+
+
 def setup_seconds(run: Run) -> float:
     """Return the seconds of the main thread that were sampled before JAX had a backend; 0: none."""
     times = run.main.line_times if run.main is not None else None

@@ -53,7 +53,8 @@ def _finding(run: Run, measured: float, times: list[LineTime], settings: Sequenc
     if loop is None or loop.seconds < SHARE * measured or loop.samples < line_times.FEWEST:
         return
     lines, made = loop.lines()[:LINES], _lines_that_set(run, settings)
-    fields: dict[str, Field] = {"seconds": Seconds(loop.seconds), "share": Percent(loop.seconds / measured)}
+    share = Percent(line_times.share_of_run(run, loop.seconds))
+    fields: dict[str, Field] = {"seconds": Seconds(loop.seconds), "share": share}
     missing = [name for name in settings if name not in made]
     if missing:
         where = message("setting-of-environment", variable=missing[0].upper())

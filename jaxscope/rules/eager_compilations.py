@@ -673,6 +673,10 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         loop_line = Frame(iteration.file, iteration.line, "")
         words = message("fix-jit-step", loop=loop_line, how=how, state=state if attributes else None)
         fix = Fix(words, "jit")
+        whole = loop_around(text, iteration.line)
+        simulated = jit_obstacles.around_simulator(run, (iteration.file, *whole)) if whole else None
+        if simulated is not None:
+            return simulated
     else:
         name = function.replace(".<locals>", "")
         # filter_jit has no such option, and a module is no static argument.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from jaxscope.analysis import line_names, masks, sizes_under_jit
+from jaxscope.analysis import line_names, loop_calls, masks, sizes_under_jit
 from jaxscope.analysis.rewrap_site import ends_the_loop, loop_around, only_raises
 from jaxscope.model import sources, transfers
 from jaxscope.model.run import Run
@@ -74,6 +74,30 @@ def with_obstacles(
         at, expression, new = sliced
         fix = extended(fix, "fix-dynamic-slice", line=at, expression=expression, new=new) or fix
     return fix
+
+
+def around_simulator(run: Run, loop: tuple[str, int, int]) -> Fix | None:
+    """Return the advice to jit the parts of an iteration of ``loop`` (file, first line, last line) before and
+    after a line that reads a value for Python code, such as a simulator, on whose result the next iteration
+    depends. None if there is no such line."""
+    file, first, last = loop
+    source = sources.of(run)(file)
+    counts: dict[tuple[Frame, str], int] = {}
+    for t in transfers.transfers(run):
+        at = t.source
+        if (
+            t.direction == transfers.TO_HOST
+            and at is not None
+            and at.file == file
+            and first <= at.line <= last
+        ):
+            counts[at, t.text or f"{t.kind}()"] = t.count or 0
+    for at, text in sorted(counts, key=lambda read: -counts[read]):
+        method = loop_calls.given_to_object(source, at.line)
+        if method is not None and loop_calls.reaches_next_iteration(source, at.line) is not None:
+            words = message("fix-jit-around-read", method=method, expression=text, line=at)
+            return Fix(words, "jit")
+    return None
 
 
 def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, int] | None) -> Fix:

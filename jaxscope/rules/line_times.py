@@ -112,7 +112,7 @@ def _called_by_libraries(run: Run) -> Iterator[Finding]:
             line=at,
             function=c.function.display_name,
             seconds=Seconds(seconds),
-            share=Percent(share),
+            share=Percent(line_times.share_of_run(run, seconds)),
         )
         yield Finding(
             code="JX608",
@@ -269,6 +269,17 @@ def _scan_of(run: Run, loop: Loop) -> loop_calls.Scan | None:
     return None
 
 
+def _around_simulator(run: Run, loop: Loop, inner: Sequence[Frame]) -> Fix | None:
+    """Return the advice of ``jit_obstacles.around_simulator`` for ``loop``, or for one of ``inner``, the
+    first lines of loops inside it. None if it has none."""
+    lines = [(loop.line.file, loop.line.line, loop.last)]
+    for at in inner:
+        statement = loop_calls.loop_from(sources.of(run)(at.file), at.line)
+        if statement is not None:
+            lines.append((at.file, at.line, statement.end_lineno or at.line))
+    return next((fix for each in lines if (fix := jit_obstacles.around_simulator(run, each))), None)
+
+
 def _loops(run: Run, times: list[LineTime], share: float) -> list[Loop]:
     """Return the loops in which at least ``share`` of the measured time was spent on ``times``, without loops
     that have fewer than FEWEST samples and take less than LONG_S seconds. Empty if no times were measured."""
@@ -294,7 +305,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     fields: dict[str, Field] = {
         "loop": loop.line,
         "seconds": Seconds(loop.seconds),
-        "share": Percent(share),
+        "share": Percent(line_times.share_of_run(run, loop.seconds)),
         "where": _where(loop, _most_of(lines)),
     }
     scan = _scan_of(run, loop)
@@ -303,6 +314,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     elif code == "JX605":
         text = message("operations-in-loop", **fields)
         fix = Fix(message("fix-jit-iteration"), "jit")
+        inner = line_times.inner_loops(run, loop, loop_functions.INNER, loop_functions.OTHER_INNER)
+        simulated = _around_simulator(run, loop, inner)
         joining = (t for t in loop.times if _at(t) in element_reads.small_copies(run))
         copied = sum(t.seconds for t in joining if JOINS.search(sources.line(run, t.stack[0])))
         if 2 * copied > loop.seconds:
@@ -317,8 +330,9 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
             fix = Fix(message("fix-draw-on-host"), "numpy")
         elif several and _in_several_loops(run, lines):
             fix = Fix(message("fix-jit-each"), "jit")
+        elif simulated is not None:
+            fix = simulated
         else:
-            inner = line_times.inner_loops(run, loop, loop_functions.INNER, loop_functions.OTHER_INNER)
             fix = _without_attributes(run, root_cause.with_inner_loops(run, fix, inner), loop)
     else:
         text, name = message("python-in-loop", **fields), _needed_next(run, loop)
@@ -330,7 +344,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
             fix = Fix(message("fix-python-for-next", name=name), "batch", {"name": name})
     functions = {(at.file, at.function) for at, _ in loop.lines()} - {(loop.line.file, loop.line.function)}
     lines_of_loop = loop.line.file, loop.line.line, loop.last
-    fix = jit_obstacles.with_obstacles(run, fix, functions, functions, lines_of_loop)
+    if "fix-jit-around-read" not in jit_obstacles.slugs(fix):
+        fix = jit_obstacles.with_obstacles(run, fix, functions, functions, lines_of_loop)
     return Finding(
         code=code,
         severity=WARNING if share >= much else NOTE,

@@ -15,7 +15,7 @@ from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import arrays, causes, payers, sources
 from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
-from jaxscope.model.records import Compilation
+from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls, loop_calls, recompiles
 from jaxscope.schema.causes import Cause, NewFunction
@@ -342,13 +342,18 @@ def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) 
     by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
     if by is not None and by not in JAX_ROOTS:
         return Fix(message("fix-give-numpy", library=by), "numpy")
-    if any(loop_calls.has_key(c) for c in unstacked):  # np.asarray fails on keys
-        typed = any(loop_calls.has_typed_key(c) for c in unstacked)
-        words = message("fix-iterate-keys", otherwise=None if typed else message("if-no-keys"))
-        return Fix(words, "fold_in")
+    # np.asarray fails on typed keys, which JAX takes apart as the numbers that they consist of.
+    if any(loop_calls.has_key(c) for c in unstacked) and _has_typed_keys(run):
+        return Fix(message("fix-iterate-keys"), "fold_in")
     over = _iterated(run, p, unstacked)
     words = message("fix-iterate-numpy", array=over) if over else message("fix-iterate-numpy-arrays")
     return Fix(words, "numpy")
+
+
+@cached_until_changed
+def _has_typed_keys(run: Run) -> bool:
+    """Return whether a call of the run has a typed key (``jax.random.key``) as an argument."""
+    return any(loop_calls.has_typed_key(c) for c in run.compilations.values())
 
 
 def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:

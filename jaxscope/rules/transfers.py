@@ -15,7 +15,9 @@ from jaxscope.analysis.element_reads import draws_one
 from jaxscope.analysis.loop_calls import (
     argument,
     call_at,
+    given_to_object,
     is_put_ahead,
+    loop_from,
     reaches_next_iteration,
     set_in_same_iteration,
 )
@@ -65,7 +67,11 @@ FEW = 0.01  # share of the seconds of the run: a finding that saves less is a no
 FEW_ON_A_CPU = 0.1  # the same on a CPU, where the host's code and the computation share the cores
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
 ROWS, IN_ALL = 1 << 20, 1 << 30  # bytes of one copy, and of all, if the line then takes some rows of the copy
-WHOLE_LOOP = "fix-read-for-several", "fix-copy-several"  # slugs of advice for several lines of a loop
+WHOLE_LOOP = (
+    "fix-read-for-method",
+    "fix-read-for-several",
+    "fix-copy-several",
+)  # slugs of advice for several lines of a loop
 PRINT_LESS = "fix-print-less"
 READ_LESS = frozenset({"fix-read-less", "fix-copy-several", PRINT_LESS})  # slugs of similar advice
 TO_TEXT = frozenset({"print", "format"})  # kinds of copies after which NumPy makes text of the array
@@ -79,6 +85,9 @@ def host_copy(run: Run) -> Iterator[Finding]:
     device, and need not. Lines of one loop with similar advice have one finding together."""
     loops: dict[tuple[Hashable, ...], list[Finding]] = {}
     for at, found in sorted(_waiting(run), key=lambda pair: pair[0].place):
+        header = loop_from(sources.of(run)(at.file), at.line)
+        if isinstance(header, ast.For) and isinstance(header.iter, (ast.Name, ast.Attribute)):
+            continue  # a loop over an array, about which there are JX133 and JX605
         loop = loop_around(sources.of(run)(at.file), at.line)
         alone = at if loop is None else None
         fix = fix_of(found)
@@ -103,7 +112,7 @@ def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[lis
 def _is_whole(at: tuple[Hashable, ...], members: list[Finding]) -> bool:
     """Return whether the advice for a finding in ``members`` is to move the whole loop, which is part of the
     key ``at`` of ``_by_advice``, into a jitted function."""
-    return at[1] is not None and any(slug_of(f) == "fix-read-for-several" for f in members)
+    return at[1] is not None and any(slug_of(f) in WHOLE_LOOP[:2] for f in members)
 
 
 def _of_several_lines(members: list[Finding]) -> Finding:
@@ -437,6 +446,9 @@ def _instead(run: Run, t: Transfer, at: Frame) -> Fix:
         return Fix(words, "stack", {"name": indexed})
     if draws_one(t.text):
         return Fix(message("fix-draw-on-host"), "numpy")
+    method = given_to_object(source, at.line)
+    if method is not None:
+        return Fix(message("fix-read-for-method", method=method), "batch", {"method": method})
     through = reaches_next_iteration(source, at.line)
     if through is not None:
         return Fix(message("fix-read-for-several", name=through), "batch", {"name": through})

@@ -347,15 +347,29 @@ for n in range(200):
     action = int(policy(w, seen))
     seen = world.step(action)
 """
+SEARCHES = """
+for n in range(200):
+    width = float(measured(w, x))
+    x = x + 0.1 * width
+"""
 
 
-def test_a_value_that_the_next_iteration_needs_cannot_be_read_later(log, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("program", "advice"),
+    [
+        (ACTS, "world.step needs this value before the program can go on"),
+        (SEARCHES, "the variable x of the next iteration depends on this value"),
+    ],
+)
+def test_a_value_that_the_next_iteration_needs_cannot_be_read_later(
+    log, tmp_path, monkeypatch, program, advice
+):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "loop.py").write_text(ACTS)
+    (tmp_path / "loop.py").write_text(program)
     log.say(ev.Step(index=200))
     log.say(copied(site=Frame(str(tmp_path / "loop.py"), 3, "<module>"), text="int(policy(w, seen))"))
     [f] = found(log, "JX601")
-    assert words.fix_text(f).startswith("the variable seen of the next iteration depends on this value")
+    assert words.fix_text(f).startswith(advice)
 
 
 MIB = 1 << 20

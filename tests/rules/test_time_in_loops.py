@@ -62,7 +62,7 @@ CALL = time(CALLING, 0.5, 8)
 def test_operations_in_a_loop_are_named_with_their_seconds_and_lines(found):
     (f,) = found(CALL, time(OPERATIONS, 2.0, 11), time(OPERATIONS, 1.0, 9))
     assert words.title(f) == (
-        "the loop at train.py:6 spends about 3.0 s (30% of the run) in operations outside jit, on"
+        "the loop at train.py:6 spends about 3.0 s (25% of the run) in operations outside jit, on"
         " lines 9 and 11"
     )
     assert (f.code, f.severity, f.source, f.seconds) == ("JX605", WARNING, frame(11), 3.0)
@@ -98,7 +98,7 @@ def test_operations_for_which_the_thread_slept_are_not_reported(found):
 def test_python_code_between_calls_is_reported(found):
     (f,) = found(CALL, time(PYTHON, 5.0, 7, column=12))
     assert (f.code, f.severity, f.seconds) == ("JX606", WARNING, 5.0)
-    assert words.title(f).startswith("the loop at train.py:6 spends about 5.0 s (50% of the run)")
+    assert words.title(f).startswith("the loop at train.py:6 spends about 5.0 s (42% of the run)")
 
 
 def test_text_of_arrays_that_are_printed_in_each_step_is_part_of_the_finding_about_the_wait(found):

@@ -605,9 +605,9 @@ TEMPLATES = {
         "before the loop, convert the arrays that this line iterates over with np.asarray"
     ),
     "fix-iterate-keys": (
-        "this line takes elements out of a JAX array one at a time, and runs operations for each element. If"
-        " they are random keys, make each key where it is needed, with jax.random.fold_in(key, i) for i = 0,"
-        " 1, 2, ...{otherwise}"
+        "this line takes keys out of an array one at a time, and runs operations for each. Make each key in"
+        " the jitted function that uses it, from the number of the key: jax.random.fold_in(key, i). Outside"
+        " jit, this also runs operations for each key: write it there only for a few keys"
     ),
     "fix-give-numpy": (
         "convert arrays to NumPy (np.asarray) before you pass them to {library}, which reads their elements"
@@ -667,6 +667,12 @@ TEMPLATES = {
         " longer than now. Then {fix}"
     ),
     "pad-to-one-size": "pad the arrays whose sizes change to one size, and mask the padding",
+    "fix-jit-around-read": (
+        "in each iteration, {method} needs the value of {expression} ({line}), so jit cannot take in the"
+        " whole iteration. Put what the iteration computes before this line into one jitted function, and"
+        " what it computes after it into another. Each gets every value that changes as an argument, and"
+        " returns all that is needed later, such as the new random key"
+    ),
     "attributes-as-arguments": (
         ". This function must not assign to attributes: it takes the old values of {names} as arguments and"
         " returns the new values, which the loop then assigns"
@@ -800,7 +806,6 @@ TEMPLATES = {
     "and-pad-arguments": (
         ". The sizes of arrays change: pad the arrays to one of a few fixed sizes, and mask the padding"
     ),
-    "if-no-keys": ". If they are other values, iterate over a NumPy array (np.asarray)",
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
         " size, with a mask or weights for the padding; create the objects of {library} that compute with the"

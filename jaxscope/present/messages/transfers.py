@@ -43,9 +43,9 @@ TEMPLATES = {
         " from the device here"
     ),
     "fix-test-less-often": (
-        "this value ends the loop: test it only in every few steps, or test each value one step later, after"
-        " the next call. The loop then runs a few steps more. If JAX can trace the whole loop, use"
-        " jax.lax.while_loop"
+        "this value ends the loop. If JAX can trace the whole loop, use jax.lax.while_loop. Otherwise, if"
+        " some steps more do not change the results, test it only in every few steps, or test each value one"
+        " step later, after the next call"
     ),
     "fix-print-less": (
         "keep the values in a list, and print or show them after the loop; or print only in every Nth"
@@ -81,6 +81,10 @@ TEMPLATES = {
     "also-line": "{first}. Line {numbers} waits, too{saved}",
     "also-lines": "{first}. Lines {numbers} wait, too{saved}",
     "saved-there": "; there the advice saves at most another {seconds}",
+    "fix-read-for-method": (
+        "{method} needs this value before the program can go on. If it is a simulator, run several of them at"
+        " once: call the jitted function once for all of them, and read all results at once"
+    ),
     "fix-read-for-several": (
         "the variable {name} of the next iteration depends on this value: compute {name} in the jitted"
         " function, too, and read no value in the loop. If Python has to compute it (as a simulator"

@@ -1,5 +1,5 @@
 # the simulator is written in JAX, and the loop runs on the device
-# applies: fix-read-for-several
+# applies: fix-read-for-method
 import jax
 import jax.numpy as jnp
 import numpy as np
