@@ -13,7 +13,7 @@ from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
 from jaxscope.schema.findings import Fix, extended
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Message, message
+from jaxscope.schema.messages import Message, Names, message
 
 _CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
 # Functions of Python that compare values
@@ -44,8 +44,13 @@ def with_obstacles(
     """
     if fix.kind != "jit":
         return fix
+    outside: list[Message] = []  # what can stay outside of the jitted function
     for read in _reads(run, reading, loop)[:READS]:
-        fix = _without_reading(run, fix, read, loop)
+        changed = _without_reading(run, fix, read, loop)
+        fix = changed if isinstance(changed, Fix) else fix
+        outside += [changed] if isinstance(changed, Message) else []
+    if outside:
+        fix = extended(fix, "fix-returns-value", reads=Names(tuple(outside))) or fix
     masked = _masked(run, indexing)
     if masked is not None:
         fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
@@ -100,9 +105,9 @@ def around_simulator(run: Run, loop: tuple[str, int, int]) -> Fix | None:
     return None
 
 
-def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, int] | None) -> Fix:
-    """Return ``fix`` with what to write instead of ``read``, a value that Python needs. ``loop`` as in
-    ``with_obstacles``."""
+def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, int] | None) -> Fix | Message:
+    """Return ``fix`` with what to write instead of ``read``, a value that Python needs. If Python can read it
+    outside of the jitted function, return the expression and its line. ``loop`` as in ``with_obstacles``."""
     at = read.source
     text = sources.line(run, at) if at is not None else ""
     expression = _condition(read.text or text)  # the line may have several such expressions
@@ -115,7 +120,8 @@ def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, i
     if raises or text.lstrip().startswith("assert "):
         return extended(fix, "fix-check-outside", line=at, expression=expression) or fix
     if _CONDITION.search(text) is None or _ends(run, at, loop):
-        return extended(fix, "fix-returns-value", line=at, expression=expression) or fix
+        quoted = f"'{expression}'" if " " in expression else expression
+        return message("read-at-line-of", expression=quoted, line=at)
     around = loop_around(source, at.line) if at is not None and ends_the_loop(source, at.line) else None
     if at is not None and around is not None:
         ends = message("ends-when", expression=expression)

@@ -17,7 +17,14 @@ from jaxscope.analysis.element_reads import draws_one, reads_archive
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import calls_from, depends_on_a_condition, last_name, loop_around, syntax
+from jaxscope.analysis.rewrap_site import (
+    calls_from,
+    depends_on_a_condition,
+    last_name,
+    loop_around,
+    reached_now_and_then,
+    syntax,
+)
 from jaxscope.model import line_times, sources, transfers
 from jaxscope.model.line_times import Loop
 from jaxscope.model.payers import line_of
@@ -328,7 +335,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
             fix = _scanned(scan)
         elif any(draws_one(sources.line(run, line)) for line, _ in loop.lines()):
             fix = Fix(message("fix-draw-on-host"), "numpy")
-        elif several and _in_several_loops(run, lines):
+        elif several and _in_several_loops(run, lines) and _needs_python(run, loop):
             fix = Fix(message("fix-jit-each"), "jit")
         elif simulated is not None:
             fix = simulated
@@ -399,6 +406,16 @@ def _in_several_loops(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:
         inner = line.file, loop_around(sources.of(run)(line.file), line.line)
         loops[inner] = loops.get(inner, 0.0) + seconds
     return sum(seconds >= PART * sum(loops.values()) for seconds in loops.values()) > 1
+
+
+def _needs_python(run: Run, loop: Loop) -> bool:
+    """Return whether ``loop`` calls jitted functions, or most of its iterations read values from a device:
+    then jit cannot take in a whole iteration."""
+    source = sources.of(run)(loop.line.file)
+    read = (t.source for t in transfers.transfers(run) if t.direction == transfers.TO_HOST)
+    lines = {at.line for at in read if at is not None and at.file == loop.line.file}
+    inside = (n for n in lines if loop.line.line <= n <= loop.last)
+    return loop.calls or any(not reached_now_and_then(source, n) for n in inside)
 
 
 def _needed_next(run: Run, loop: Loop) -> str | None:

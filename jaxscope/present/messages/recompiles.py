@@ -714,9 +714,9 @@ TEMPLATES = {
     "runs-while": "goes on while {expression}",
     "ends-when": "ends when {expression} (the condition of a while_loop is the opposite: when to go on)",
     "fix-returns-value": (
-        "{fix}. A jitted function cannot read the value of an array: leave {expression} at {line} outside of"
-        " it"
+        "{fix}. A jitted function cannot read the value of an array: leave {reads} outside of it"
     ),
+    "read-at-line-of": "{expression} ({line})",
     "fix-check-outside": (
         "{fix}. A jitted function cannot check {expression} at {line}: return the values to check, and"
         " check them outside of the function"

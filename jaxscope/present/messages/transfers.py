@@ -202,8 +202,7 @@ TEMPLATES = {
     ),
     "fix-jit-iteration": (
         "put the operations of one iteration into one jitted function that gets every value that changes as"
-        " an argument, and call it once in each iteration. Where values depend only on Python numbers,"
-        " compute them with math or NumPy, not with jax.numpy"
+        " an argument, and call it once in each iteration"
     ),
     "fix-jit-passed-function": (
         "a library calls {function} again and again, from {line}: apply jit to {function}, once and before"
@@ -211,13 +210,11 @@ TEMPLATES = {
         " {function} reads from outside should become arguments"
     ),
     "fix-jit-output": (
-        "put these operations, which some iterations run, into one jitted function, and call it there."
-        " Compute values that depend only on Python numbers with math or NumPy, not with jax.numpy"
+        "put these operations, which some iterations run, into one jitted function, and call it there"
     ),
     "fix-jit-each": (
         "the lines are in several loops: for each loop, put its operations into one jitted function. If a"
-        " line only calls one function, apply jit to that function instead. Compute values that depend only"
-        " on Python numbers or NumPy arrays with math or NumPy, not with jax.numpy"
+        " line only calls one function, apply jit to that function instead"
     ),
     "fix-jit-functions": (
         "apply jit to {functions}, each as a whole: JAX then compiles each as one program. If they read"

@@ -11,7 +11,7 @@ def fit(data, clusters):
     means = data[:: len(data) // clusters][:clusters]
     scales, weights, old = jnp.ones((clusters, 2)), jnp.ones(clusters) / clusters, -jnp.inf
     for _ in range(60):
-        logs = jnp.stack([jnp.log(weights[k]) - jnp.log(scales[k]).sum() - 0.5 * (((data - means[k]) / scales[k]) ** 2).sum(1) for k in range(clusters)], 1)  # must: JX605|JX133 first ~ (compiling|running) these operations took.*leave abs.* outside of it
+        logs = jnp.stack([jnp.log(weights[k]) - jnp.log(scales[k]).sum() - 0.5 * (((data - means[k]) / scales[k]) ** 2).sum(1) for k in range(clusters)], 1)  # must: JX605|JX133 first ~ (compiling|running) these operations took.*leave .abs.* outside of it
         total = jax.nn.logsumexp(logs, axis=1).sum()
         shares = jax.nn.softmax(logs, axis=1)
         counts = shares.sum(0)
