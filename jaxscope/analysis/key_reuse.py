@@ -25,7 +25,7 @@ from jaxscope.analysis.rewrap_site import (
     syntax,
 )
 
-_NO_DRAW = frozenset({"PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"})
+NO_DRAW = frozenset({"PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"})
 _MAKES_KEYS = frozenset({"PRNGKey", "fold_in", "key", "split"})
 # Draws that are repeated on purpose, to select the same elements of several arrays.
 _SELECTS = frozenset({"choice", "permutation", "shuffle"})
@@ -81,7 +81,7 @@ def find(source: str | None, defining: Callable[[str, str], str | None] | None =
     found = syntax(source)
     if found is None or "random" not in (source or ""):
         return []
-    draws = _Draws(found.imports)
+    draws = Draws(found.imports)
     functions = [n for n in found.blocks if isinstance(n, FUNCTION)]
     known = {name: (same[0], draws) for name, same in _functions(found).items() if len(same) == 1}
     imports = [n for n in found.imports if isinstance(n, ast.ImportFrom)] if defining is not None else []
@@ -89,7 +89,7 @@ def find(source: str | None, defining: Callable[[str, str], str | None] | None =
         other = syntax(defining(module, a.name)) if defining is not None else None
         same = _functions(other).get(a.name, []) if other is not None else []
         if len(same) == 1 and other is not None:
-            known.setdefault(a.asname or a.name, (same[0], _Draws(other.imports)))
+            known.setdefault(a.asname or a.name, (same[0], Draws(other.imports)))
     return [one for scope in (found.tree, *functions) for one in _in_scope(scope, draws, known)]
 
 
@@ -126,7 +126,7 @@ def in_loops(source: str | None) -> list[Repeated]:
     found = syntax(source)
     if found is None or "random" not in (source or ""):
         return []
-    draws, defined = _Draws(found.imports), _functions(found)
+    draws, defined = Draws(found.imports), _functions(found)
     repeated = []
     for call in found.all_calls():
         position = _BODIES.get(last_name(call.func) or "")
@@ -146,7 +146,7 @@ def in_loops(source: str | None) -> list[Repeated]:
             if not isinstance(node, ast.Call) or node in chosen:
                 continue
             drawn = draws.name(node)
-            key = _key(node) if drawn not in (None, *_NO_DRAW, *_SELECTS) else None
+            key = key_of(node) if drawn not in (None, *NO_DRAW, *_SELECTS) else None
             if drawn is None and carried:
                 key = next((k for k in _drawn_from(node, defined, draws) if k in carried), None)
             if key is not None and not (names_in([ast.parse(key)]) - carried) & own:
@@ -167,7 +167,7 @@ def in_python_loops(source: str | None) -> list[Repeated]:
     found = syntax(source)
     if found is None or "random" not in (source or ""):
         return []
-    draws = _Draws(found.imports)
+    draws = Draws(found.imports)
     elsewhere = {  # variables that any function of the file may set
         name
         for node in ast.walk(found.tree)
@@ -176,7 +176,7 @@ def in_python_loops(source: str | None) -> list[Repeated]:
     }
     repeated = []
     for call in found.all_calls():
-        key = _key(call) if draws.name(call) not in (None, *_NO_DRAW) else None
+        key = key_of(call) if draws.name(call) not in (None, *NO_DRAW) else None
         if key is None or _ON_PURPOSE.search(key) or names_in([ast.parse(key)]) & elsewhere:
             continue
         inside = loop_calls.find(source, call.lineno, call.col_offset, last_name(call.func) or "")
@@ -259,7 +259,7 @@ def _chosen(body: ast.AST) -> set[ast.AST]:
     return found
 
 
-def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
+def _unchanged(body: ast.FunctionDef, argument: int, draws: Draws) -> set[str]:
     """Return the variables in the body of a loop that are the same in each iteration: parts of the carry that
     the body returns unchanged, and keys split from such parts. ``argument`` is the position of the body in
     the loop's call: 2 for ``fori_loop``, 0 for ``scan``, 1 for ``while_loop``."""
@@ -295,13 +295,13 @@ def _unchanged(body: ast.FunctionDef, argument: int, draws: _Draws) -> set[str]:
     for n in assigned:
         item = isinstance(n.value, ast.Subscript) and isinstance(n.value.slice, ast.Constant)
         made = n.value.value if item and isinstance(n.value, ast.Subscript) else n.value
-        if draws.name(made) == "split" and isinstance(made, ast.Call) and _key(made) in found:
+        if draws.name(made) == "split" and isinstance(made, ast.Call) and key_of(made) in found:
             names = [t for t in ast.walk(n.targets[0]) if isinstance(t, ast.Name)]
             found |= {t.id for t in names if stored[t.id] == 1}
     return found
 
 
-def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws: _Draws) -> Iterator[str]:
+def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws: Draws) -> Iterator[str]:
     """Yield the variables that ``call`` passes as keys to a function of the file that certainly draws from
     them. ``defined`` has the functions of the file, by name."""
     functions = defined.get(call.func.id, []) if isinstance(call.func, ast.Name) else []
@@ -309,7 +309,7 @@ def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws
         yield from _drawn_by(call, functions[0], draws)
 
 
-def _drawn_by(call: ast.Call, function: ast.FunctionDef, draws: _Draws) -> Iterator[str]:
+def _drawn_by(call: ast.Call, function: ast.FunctionDef, draws: Draws) -> Iterator[str]:
     """Yield the variables from which the call ``call`` of ``function`` certainly draws: the call passes them,
     and the function draws from the parameters that get them. A function with an ``if`` yields nothing.
     ``draws`` recognizes the calls of ``jax.random`` in the file of the function."""
@@ -319,7 +319,7 @@ def _drawn_by(call: ast.Call, function: ast.FunctionDef, draws: _Draws) -> Itera
         return  # it may not draw in this call
     chosen = _chosen(function)
     inside = [n for n in ast.walk(function) if isinstance(n, ast.Call) and n not in chosen]
-    keys = {_key(n) for n in inside if draws.name(n) not in (None, *_NO_DRAW, *_SELECTS)}
+    keys = {key_of(n) for n in inside if draws.name(n) not in (None, *NO_DRAW, *_SELECTS)}
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     within = [n for n in ast.walk(function) if isinstance(n, (*FUNCTION, ast.Lambda)) and n is not function]
     set_inside = {a.arg for n in within for a in ast.walk(n.args) if isinstance(a, ast.arg)}
@@ -397,7 +397,7 @@ def _without_branches(node: ast.AST) -> Iterator[ast.AST]:
                 break
 
 
-class _Draws:
+class Draws:
     """Recognizes the calls of ``jax.random`` in a file whose import statements are ``imports``."""
 
     def __init__(self, imports: list[ast.Import | ast.ImportFrom]) -> None:
@@ -447,7 +447,7 @@ class _Call(NamedTuple):
 
 
 # Name -> (function, what recognizes the calls of ``jax.random`` in its file)
-_Known: TypeAlias = "dict[str, tuple[ast.FunctionDef, _Draws]]"
+_Known: TypeAlias = "dict[str, tuple[ast.FunctionDef, Draws]]"
 _EQUAL_CALL, _INSIDE = "equal call", "function that draws"  # how a call uses a key, beside draws
 
 
@@ -470,7 +470,7 @@ class _Use(NamedTuple):
     names: set[str]
 
 
-def _uses(c: _Call, keys: set[str], parts: _Parts, draws: _Draws, known: _Known) -> Iterator[_Use]:
+def _uses(c: _Call, keys: set[str], parts: _Parts, draws: Draws, known: _Known) -> Iterator[_Use]:
     """Yield how the call ``c`` uses a key; nothing if it uses none.
 
     Args:
@@ -479,8 +479,8 @@ def _uses(c: _Call, keys: set[str], parts: _Parts, draws: _Draws, known: _Known)
       draws: recognizes the calls of ``jax.random`` in the file.
       known: the functions that the file defines or imports.
     """
-    drawn, key, part = draws.name(c.node), _key(c.node), parts.of(c.node)
-    if drawn is not None and drawn not in _NO_DRAW and (key is not None or part is not None):
+    drawn, key, part = draws.name(c.node), key_of(c.node), parts.of(c.node)
+    if drawn is not None and drawn not in NO_DRAW and (key is not None or part is not None):
         text = key or str(part)
         yield _Use(drawn, text, part or text, names_in([ast.parse(text)]))
     if drawn is None:
@@ -494,7 +494,7 @@ def _uses(c: _Call, keys: set[str], parts: _Parts, draws: _Draws, known: _Known)
 
 def _in_scope(
     scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef,
-    draws: _Draws,
+    draws: Draws,
     known: _Known,
 ) -> Iterator[Reused]:
     """Yield one ``Reused`` for each key from which several calls in ``scope`` draw. ``draws`` recognizes the
@@ -568,7 +568,7 @@ class _Parts:
     ``jax_threefry_partitionable``, a part does not depend on the number of parts.
     """
 
-    def __init__(self, scope: ast.AST, draws: _Draws) -> None:
+    def __init__(self, scope: ast.AST, draws: Draws) -> None:
         self._draws = draws
         self._set: dict[str, list[tuple[_Place, _Part | None]]] = {}  # in the order of the source
         nodes = [node for node, _ in _own(scope, ())]
@@ -628,7 +628,7 @@ class _Parts:
         return _Part(key.id, before[-1] if before else (0, 0), None)
 
 
-def _key(call: ast.Call) -> str | None:
+def key_of(call: ast.Call) -> str | None:
     """Return the key that ``call`` passes to a function of ``jax.random``: ``key``, ``keys[0]``. Return None
     if it is neither a variable nor an item of a variable."""
     passed = [k.value for k in call.keywords if k.arg == "key"] or call.args[:1]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 from functools import partial
 
-from jaxscope.analysis import key_reuse, line_names, numpy_draws
+from jaxscope.analysis import key_reuse, line_names, numpy_draws, returned_keys
 from jaxscope.analysis.rewrap_site import in_a_loop, last_name, syntax
 from jaxscope.analysis.stablehlo.random_draws import LoopDraws
 from jaxscope.model import sources
@@ -189,6 +189,7 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
         source = sources.of(run)(file)
         pairs = key_reuse.find(source, partial(_defining, run, ran_files))
         ran = key_reuse.called_in(source, functions) if pairs else set()
+        yield from _drawn_and_returned(source, file, key_reuse.called_in(source, functions))
         for pair in (p for p in pairs if p.function in ran):
             lines = tuple(dict.fromkeys(map(str, pair.lines)))
             where = message("on-lines", lines=Names(lines, LINES))
@@ -213,6 +214,33 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
                 evidence=[Evidence(text, source=at)],
                 fix=Fix(_split(source, pair), "split_key", {"name": pair.key}),
                 subject=(pair.function, pair.key),
+            )
+
+
+def _drawn_and_returned(source: str | None, file: str, ran: set[str]) -> Iterator[Finding]:
+    """Yield findings about functions of ``file`` that return a key from which they have drawn, and whose next
+    call draws from it again. ``ran``: names of functions that may have run."""
+    for one in returned_keys.find(source):
+        if one.function in ran:
+            fields: dict[str, Field] = {"drawn": one.drawn, "call": one.call, "again": one.again}
+            text = message("key-drawn-and-returned", function=one.function, key=one.key, **fields)
+            subkeys = "subkey" if one.drawn == one.again else "subkey1, subkey2"
+            words = message(
+                "fix-return-unused-key",
+                key=one.parameter,
+                subkeys=subkeys,
+                n=", 3" if "," in subkeys else None,
+            )
+            at = Frame(file, one.drawn, one.function)
+            yield Finding(
+                code="JX137",
+                severity=WARNING,
+                certainty=LIKELY,
+                title=text,
+                source=at,
+                evidence=[Evidence(text, source=at)],
+                fix=Fix(words, "split_key", {"name": one.key}),
+                subject=(one.function, one.key, "returned"),
             )
 
 

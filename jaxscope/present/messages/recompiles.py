@@ -495,6 +495,15 @@ TEMPLATES = {
     "dependent-numbers": "not independent",
     "on-line": "on line {line}",
     "on-lines": "on lines {lines}",
+    "key-drawn-and-returned": (
+        "{function} draws from {key} on line {drawn} and then returns it. Line {call} passes it to the next"
+        " call, which draws from it again (line {again}): the random numbers of the two calls depend on each"
+        " other"
+    ),
+    "fix-return-unused-key": (
+        "split the key before the first draw, {key}, {subkeys} = jax.random.split({key}{n}), draw only from"
+        " {subkeys}, and return {key}"
+    ),
     "fix-split-key": (
         "give each draw its own key: {keys} = jax.random.split({key}{n}). Change nothing if the draws are"
         " meant to have the same random numbers"
