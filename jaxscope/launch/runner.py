@@ -243,7 +243,9 @@ class _Watch:
 
     def _stop_too(self, number: int) -> None:
         """Stop this process, because signal ``number`` has stopped the program, and return when it is
-        continued. Do nothing if only the program was stopped, for example by a debugger."""
+        continued. Do nothing if only the program was stopped, for example by a debugger; without a witness
+        this is unknown, and this process stops. Return at once for SIGSTOP: sent to the whole group, it has
+        stopped this process already."""
         if self.witness and number != self.passed_on and not self._group_had(number):
             time.sleep(SETTLE_S)
             if not self._group_had(number):

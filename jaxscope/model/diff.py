@@ -68,8 +68,9 @@ class FunctionDiff(msgspec.Struct, frozen=True):
 
     @property
     def moved(self) -> bool:
-        """Return whether the function has different ids in the two runs, because its file, line or wrappers
-        changed. It was then found in both runs by its name."""
+        """Return whether the function has different ids in the two runs, because its file, line, wrappers or
+        captured functions changed. It was then found in both runs by its name. False if only one run has
+        it."""
         return self.before is not None and self.after is not None and self.before.id != self.after.id
 
     @property

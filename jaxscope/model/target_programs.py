@@ -40,8 +40,9 @@ def target_of(run: Run, p: Program) -> Target | None:
 
 
 def fit(run: Run, p: Program) -> Fit | None:
-    """Return whether ``p`` fits into the memory of its target (a machine given by ``--target``), with the
-    bytes that ``p`` needs. None if its compilation has not ended, or failed for another reason than lack of
+    """Return whether ``p`` fits into the memory of one device of its target (a machine given by
+    ``--target``), with the bytes that it needs and that the device has, as far as they are known. None if
+    ``p`` was not compiled for the target, or if its compilation failed for another reason than lack of
     memory."""
     if p.target_compiled is None:
         return None

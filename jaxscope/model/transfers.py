@@ -384,7 +384,8 @@ def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
 
 
 def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
-    """Return the ids of the devices that hold ``leaf``, an argument of call ``c``. None if unknown."""
+    """Return the ids of the devices that hold ``leaf``, an argument of call ``c``. None if they are unknown,
+    or if ``leaf`` is on no device, as a NumPy array is."""
     table = c.key.shardings if c.key is not None else []
     if leaf.sharding is None or not 0 <= leaf.sharding < len(table):
         return None

@@ -44,8 +44,8 @@ def part(p: Spent, places: Places) -> list[Span]:
 
 
 def share(seconds: float, s: StepSeconds) -> str:
-    """Return ``seconds`` of a step as text, with their share of the step's time, which ``s`` has: ``30 ms
-    73 %``."""
+    """Return ``seconds`` of the step ``s`` as text, with their share of the time of the whole step:
+    ``30 ms   73 %``."""
     return f"{short_seconds(seconds)}  {100 * seconds / s.seconds:3.0f} %"
 
 

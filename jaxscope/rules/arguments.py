@@ -102,8 +102,8 @@ def _differ_by_ones(cause: Cause) -> bool:
 
 
 def _preallocate(path: str | None, how: str) -> Fix:
-    """Return the advice to allocate the array at ``path`` (None: unknown) in its final length and to write
-    into it with the function ``how``, instead of making it longer in each call."""
+    """Return the advice to create the array at ``path`` (None: unknown) with its final length, to write into
+    it with the function ``how`` (as text), and to mask the rest, instead of making it longer in each call."""
     return Fix(message("fix-preallocate", path=path or UNNAMED, how=how), "preallocate", {"path": path})
 
 

@@ -170,7 +170,7 @@ def _converted_lists(run: Run) -> Iterator[Finding]:
             title=text,
             source=t.source,
             evidence=[Evidence(text, source=t.source)],
-            fix=Fix(message("fix-convert-list"), "numpy"),
+            fix=Fix(message("fix-convert-list", name=name or "list"), "numpy"),
             seconds=seconds,
             at_most=t.bytes < LONG_LIST * t.count,  # each call has its own cost
             subject=("list", t.source.file, t.source.line),

@@ -85,10 +85,11 @@ def _only_computes(run: Run, part: _Part, compiled: Sequence[Compilation]) -> bo
 
 
 def _outermost(run: Run, part: _Part, compiled: Sequence[Compilation]) -> str:
-    """Return the outermost function in the file of ``part`` (file, function) whose calls led to all of
-    ``compiled``, through calls of ``part``, and that jit can probably trace as a whole. A function that calls
-    the next one in a loop is not returned, and neither is one that takes objects, or a lambda. Return the
-    function of ``part`` if there is none."""
+    """Follow the callers of ``part`` (file, function) outwards, and return the last function that jit can
+    probably trace as a whole; the function of ``part`` if no caller is such a function.
+
+    The search ends at the first caller that is not the same for all of ``compiled``, is in another file,
+    calls the next function in a loop, takes objects, or is a lambda or a comprehension."""
     file, outer = part
     text = sources.of(run)(file)
     chains = []

@@ -3,6 +3,7 @@ or SciPy estimates from shifted arguments."""
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator
 
@@ -88,12 +89,17 @@ def _minimized(run: Run, f: Function) -> Iterator[Finding]:
             function=f.id,
             source=at,
             evidence=[Evidence(title, source=at)],
-            fix=Fix(message("fix-minimize-with-gradient", function=f.display_name), "grad"),
+            fix=Fix(message("fix-minimize-with-gradient", passed=_passed(calls[0], f)), "grad"),
             subject=(at,),
             seconds=seconds * (1 - BACKWARD / (parameters + 1)),
             at_most=True,
         )
         return
+
+
+def _passed(call: ast.Call, f: Function) -> str:
+    """Return the first argument of ``call`` as source if it is a name; else the name of ``f``."""
+    return ast.unparse(call.args[0]) if call.args and isinstance(call.args[0], ast.Name) else f.display_name
 
 
 def _parameters(c: Compilation) -> int:

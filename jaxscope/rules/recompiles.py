@@ -199,9 +199,28 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
             members.setdefault(key, []).append((c, cause))
         for same_kind in members.values():
             same_kind.sort(key=lambda pair: pair[0].t_ns)  # a finding names the latest change
-        for (kind, *_), pairs in _with_copies(members).items():
+        for (kind, *_), pairs in _with_copies(_with_backward_passes(f, members)).items():
             group = group_of(run, [c for c, _ in pairs], [cause for _, cause in pairs])
             found.setdefault(str(kind), []).append((n, group))
+    return found
+
+
+def _with_backward_passes(
+    f: Function, members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]]
+) -> dict[tuple[object, ...], list[tuple[Compilation, Cause]]]:
+    """Return ``members``, the recompiles of ``f`` by cause. Those of the backward pass of ``jax.grad``, whose
+    arguments are not the parameters of ``f``, are put into the group of the calls of ``f`` with the same kind
+    of cause."""
+    found = dict(members)
+    for key, pairs in members.items():
+        passed = {root(cause.path or "") for c, cause in pairs if c.entry == "transform"}
+        if passed != {"args"} or re.search(r"\bargs\b", f.seen.signature or "args"):
+            continue
+        forward = next(
+            (k for k in found if k != key and k[0] == key[0] and found[k][0][0].entry == "call"), None
+        )
+        if forward is not None and len(pairs) == sum(c.entry == "transform" for c, _ in pairs):
+            found[forward] = [*found.pop(key), *found[forward]]
     return found
 
 

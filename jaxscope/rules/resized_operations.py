@@ -61,7 +61,7 @@ def merged(run: Run, findings: Sequence[Finding], sizes: Sizes) -> list[Finding]
             f,
             title=message("passed-on", first=f.title, also=words),
             evidence=[*f.evidence, *(Evidence(words, source=line) for line in lines)],
-            fix=extended(f.fix, "fix-sizes-of-operations"),
+            fix=extended(f.fix, "fix-sizes-of-operations", lines=Names(tuple(lines), LINES, "lines")),
             seconds=(f.seconds or 0.0) + seconds,
         )
         places = {line.place for line in lines}

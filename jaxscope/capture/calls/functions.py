@@ -45,9 +45,10 @@ class Layers(NamedTuple):
       form: partial if one of the layers is a partial, else method if one is a bound method. If there is
         neither, the kind of ``function``: lambda, callable (an object with ``__call__``) or def (any other
         function or a class).
-      bound: the values that the wrappers add to a call. Of a partial: ``{"0": model, "lr": 0.1}``. Of a
-        method: the attributes of its object that are or contain functions, ``{"self.loss": squared}``. If the
-        class of the object inherits the method, ``"self"`` is this class.
+      bound: the values that partials and methods bring along. Of a partial: ``{"0": model, "lr": 0.1}``. Of
+        a bound method: the attributes of its object that are or contain callables, such as
+        ``{"self.loss": squared}``, without the object's own methods. If the class of the object inherits the
+        method, ``"self"`` is this class.
     """
 
     function: Any

@@ -20,13 +20,14 @@ UNCHANGED = 3
 
 
 class Repeat(NamedTuple):
-    """The calls with one jaxpr that missed JAX's fast path (the C++ cache) and are described in the log.
+    """One jaxpr whose calls miss JAX's fast path (the C++ cache), and how alike these calls are.
 
     Attributes:
       jaxpr: a weak reference to the jaxpr.
-      types: the types of the arguments of the latest call.
+      types: the Python classes of the arguments of the latest call.
       function: the id of the function.
-      misses: the counter of the later calls, which are not described.
+      misses: the counter of the function's calls that have no event of their own in the log; one for all
+        its jaxprs.
       same: how many times in a row the argument types were the same as in the call before.
     """
 

@@ -59,8 +59,8 @@ TEMPLATES = {
     "stacked-read-on": " on {line}",
     "fix-stack-what-is-read": (
         "let the body of the loop return only the part of these values that is read. If only every k-th"
-        " iteration is read, run k iterations in each call of the body, with jax.lax.fori_loop; the value of"
-        " the last iteration is in the carry"
+        " iteration is read, run k iterations in each call of the body, with jax.lax.fori_loop, divide the"
+        " number of iterations by k, and remove the slice; the value of the last iteration is in the carry"
     ),
     "work-not-read": (
         "about {work} of the operations of {function}{lines} are for values that a loop stores in each"
@@ -69,8 +69,9 @@ TEMPLATES = {
     "work-on-lines": " ({lines})",
     "fix-compute-what-is-read": (
         "compute these values only for the iterations that are read. If every k-th iteration is read, let"
-        " each call of the loop's body run k iterations of the rest in jax.lax.fori_loop, and then"
-        " compute the values once. If only the last is read, compute them from the carry after the loop"
+        " each call of the loop's body run k iterations without these values in jax.lax.fori_loop, and then"
+        " compute the values once; divide the number of iterations by k, and remove the slice. If only the"
+        " last is read, compute them from the carry after the loop"
     ),
     "growing-arrays": (
         "{arrays} by {more} and {more_bytes} in each step; it has {count} ({bytes}) after step {step}"

@@ -50,8 +50,8 @@ TEMPLATES = {
         " {draws} draws"
     ),
     "fix-repeated-draws": (
-        "call {function} without jit, if it only draws numbers: JAX then compiles each different draw"
-        " once. Or create equal layers together, with jax.vmap over one key for each layer, so that each"
+        "call {function} without jit, if it does little but draw numbers: JAX then compiles each different"
+        " draw once. Or create equal layers together, with jax.vmap over one key for each layer, so that each"
         " array of all layers is one draw"
     ),
     "unrolled-also": "; the same loop is in {functions}",
@@ -84,15 +84,16 @@ TEMPLATES = {
         " (if {name} is a list, stack it first: jax.tree.map(lambda *x: jnp.stack(x), *{name}))"
     ),
     "scan-collects": (
-        ". The function that scan calls returns two things: the state, and what the loop appended to a list"
+        ". The function that scan calls returns two things: the state, and what the loop appended to a list;"
+        " scan stacks only these: put what was in the list before the loop in front (jnp.concatenate)"
     ),
     "scan-collects-elements": (
         ". The function that scan calls returns two things: the state, and the element that the loop wrote"
         " with .at[...].set; scan stacks only these: put elements from before the loop in front"
     ),
     "fix-scan": (
-        "if the iterations have different inputs or parameters, stack these and write the loop as {scan}"
-        " over them{layers}. Otherwise, write it as {same}"
+        "if the iterations have different inputs or parameters, stack these once, where they are made, and"
+        " write the loop as {scan} over them{layers}. Otherwise, write it as {same}"
     ),
     "fix-scan-modules": (
         "write the loop as scan = nn.scan(lambda module, x, _: (module(x), None),"
@@ -104,8 +105,8 @@ TEMPLATES = {
         " checkpoints do not fit"
     ),
     "fix-scan-and-measure": (
-        "{fix}. Measure the time of a training step before and after: a scan of few large iterations can make"
-        " each step slower"
+        "{fix}. Measure the time of a call before and after: a scan with few large iterations can make each"
+        " call slower"
     ),
     "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
     "scan-stack-list": " (from a list of pytrees: jax.tree.map(lambda *x: jnp.stack(x), *layers))",
@@ -379,8 +380,8 @@ TEMPLATES = {
         " jax.lax.dynamic_update_slice writes the new key and value into these arrays"
     ),
     "fix-slice-before": (
-        "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1]; so also for rows that"
-        " are taken by index, with jnp.take_along_axis or x[rows]. XLA does not move a slice in front of"
+        "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1]. Do the same for rows that"
+        " are taken by index (jnp.take_along_axis, x[rows]). XLA does not move a slice in front of"
         " a product"
     ),
     "transform-of-real": "computes the complex Fourier transform of real numbers",
@@ -435,20 +436,20 @@ TEMPLATES = {
         " conjugates. For the inverse transform, irfft(y, n) gives n real numbers"
     ),
     "gradient-by-shifts": (
-        "{function} estimates a gradient from {evaluations} evaluations of a function, with each parameter a"
-        " little larger and a little smaller"
+        "{function} estimates a gradient from {evaluations} evaluations of the same function, with each"
+        " parameter a little larger and a little smaller"
     ),
     "minimize-without-gradient": (
         "scipy.optimize.minimize gets no gradient of {function}: it estimates each gradient from"
         " {evaluations} calls of {function}"
     ),
     "fix-minimize-with-gradient": (
-        "pass the value with its gradient: minimize(jax.jit(jax.value_and_grad({function})), ..., jac=True)"
+        "pass the value with its gradient: minimize(jax.jit(jax.value_and_grad({passed})), ..., jac=True)"
     ),
     "fix-grad": (
-        "use jax.grad of this function: it gives the exact gradient, and takes about as long as 4"
-        " evaluations. Keep the shifts if the function has steps (round, argmax), whose gradient is 0, or"
-        " runs on other hardware, such as a quantum computer"
+        "use jax.grad of the function that is evaluated: it gives the exact gradient, and takes about as long"
+        " as 4 evaluations. Keep the differences if the function has steps (round, argmax), whose gradient"
+        " is 0, or runs on other hardware, such as a quantum computer"
     ),
     "jacobian-in-reverse": (
         "{function} computes a Jacobian in reverse mode, with {passes} backward passes, one for each output;"
@@ -459,7 +460,7 @@ TEMPLATES = {
         " reverse mode needs {others}, one for each output"
     ),
     "fix-jacfwd": (
-        "use jax.jacfwd here instead of jax.jacrev (jax.jacobian is another name of it), unless the"
+        "use jax.jacfwd here instead of jax.jacrev or jax.jacobian (which are the same), unless the"
         " differentiated function uses jax.custom_vjp, which has no forward mode"
     ),
     "fix-jacrev": (
@@ -523,8 +524,8 @@ TEMPLATES = {
     "float64-arguments": "; float64 arguments: {paths}",
     "float64-at-this-line": "the float64 number or array on this line",
     "fix-float32": (
-        "convert {what} to float32 (dtype=jnp.float32, or float(...) for one number), or disable"
-        " jax_enable_x64"
+        "convert {what} to float32: jnp.asarray(array, jnp.float32), or float(number) for one number. Or"
+        " disable jax_enable_x64, if nothing in the program needs 64 bits (large integers, long sums)"
     ),
     "half-precision-sum": (
         "{total} is added up in {dtype}: once it is {times} times as large as the number that is added,"

@@ -2,8 +2,9 @@
 
 # The end of several fixes that define a function only once: what to do with the values that it captures.
 OUTSIDE = (
-    "pass the numbers and arrays that it reads from outside as arguments (name sizes in static_argnames)."
-    " It may still read objects that are created once and never change, such as an optimizer"
+    "pass the numbers and arrays that it reads from outside as further arguments (name those that determine"
+    " shapes in static_argnames). It may still read objects that are created once and never change; make"
+    " others in it, such as an optimizer from a new learning rate"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -30,7 +31,7 @@ TEMPLATES = {
         "; the same changes of size also caused {n} of operations outside jit at {lines}, which took"
         " {seconds}"
     ),
-    "fix-sizes-of-operations": "{fix}. Pad before the operations outside jit, too",
+    "fix-sizes-of-operations": "{fix}. Pad with NumPy (np.pad), and let {lines} use the padded array, too",
     "captured-others": "; {n} more because it captured other values: {seconds}",
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
@@ -39,7 +40,7 @@ TEMPLATES = {
         "{path} is a list of {n} numbers: for jit, each of them is an argument of {function}, so that the"
         " program takes longer to compile and each call takes longer to start{also}"
     ),
-    "numbers-also": ". The same is true of {lists}",
+    "numbers-also": ". So are {lists}",
     "off-fast-path": "{calls} of {function} missed JAX's fast path and were slower: {cause}{than}",
     "evicted-from-fast-path": "{function} missed JAX's fast path: {cause}",
     "prediction": (
@@ -152,8 +153,8 @@ TEMPLATES = {
     ),
     "fix-jit-over-layers": (
         "remove jit from {function}, which the loop at {line} calls once for each layer; put this loop into a"
-        " jitted function that gets the parameters of all layers as arguments: one program then computes all"
-        " layers, and one call runs it"
+        " jitted function that gets the parameters of all layers and everything else that changes, such as"
+        " random keys, as arguments: one program then computes all layers, and one call runs it"
     ),
     "fix-few-sizes": (
         "pad {path} to a few sizes, and let no result depend on the padding (jnp.mean(x, where=mask), with a"
@@ -177,8 +178,8 @@ TEMPLATES = {
         " and write into it with .at[...].set or jax.lax.dynamic_update_slice"
     ),
     "pad-and-mask": (
-        "pass the true length n as an argument, too, and use jnp.arange(longest) < n as a mask where the"
-        " function sums, counts or compares"
+        "where the function sums, counts or compares along this axis, use jnp.arange(longest) < n as a mask,"
+        " where n is the true length, a further argument; read the last element at [n - 1], not at [-1]"
     ),
     "pad-with-identity": "pad a matrix for solve with rows and columns of jnp.eye, a vector with zeros",
     "pad-with-last": "pad sorted times with the last one",
@@ -421,8 +422,8 @@ TEMPLATES = {
     "draws-on-line": ". Line {line} draws in the same way",
     "draws-on-lines": ". Lines {lines} draw in the same way",
     "fix-draw-with-jax": (
-        "pass a random key as an argument and draw with jax.random, or draw with NumPy before the call and"
-        " pass the numbers as an argument"
+        "pass a new random key in each call, such as jax.random.fold_in(key, i), and draw with jax.random; or"
+        " draw with NumPy before each call, and pass the numbers as an argument"
     ),
     "same-numbers-on-devices": (
         "{function} draws the same random numbers on each device, because every device receives the same"
@@ -721,7 +722,7 @@ TEMPLATES = {
         " jax.lax.scan with a fixed number of iterations"
     ),
     "runs-while": "goes on while {expression}",
-    "ends-when": "ends when {expression} (the condition of a while_loop is the opposite: when to go on)",
+    "ends-when": "goes on while ~({expression})",
     "fix-returns-value": (
         "{fix}. A jitted function cannot read the value of an array: leave {reads} outside of it"
     ),
@@ -823,8 +824,9 @@ TEMPLATES = {
     "fix-make-object-once": (
         "{library} gets a new object as its argument {path} in each call{made}. Create this object once,"
         " outside the code that runs repeatedly. If it is a function that reads values that change, define it"
-        " once with these values as its first parameters, and pass jax.tree_util.Partial(function, *values),"
-        " if {library} accepts pytrees as functions (as Equinox does); or let the state contain the values"
+        " once with these values as its first parameters, and pass jax.tree_util.Partial(function, *values)"
+        " with the values as JAX arrays (jnp.asarray(value)), if {library} accepts pytrees as functions, as"
+        " Equinox does"
     ),
     "that-line-creates": " (from {line})",
     "fix-make-once": (
@@ -847,9 +849,10 @@ TEMPLATES = {
     ),
     # -- fixes: the fast path ----------------------------------------------------------------------------
     "fix-numbers-as-array": (
-        "pass an array instead of the list: np.array(list, dtype), made where the list is made, with the"
-        " dtype of the arrays that the numbers are combined with. If the function loops over the list in"
-        " Python, write this loop as operations on the whole array"
+        "pass an array instead of the list, made where the list is made: np.array(list) for integers, such as"
+        " indices and labels, np.array(list, dtype) for floats, with the dtype of the arrays that they are"
+        " added to or multiplied with. If the function loops over the list in Python, write this loop as"
+        " operations on the whole array"
     ),
     "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
     "fix-one-sharding-object": "create the sharding of {path} once and use that object everywhere",

@@ -121,7 +121,7 @@ TEMPLATES = {
         "{expression} takes about {seconds} for {bytes}: JAX converts a Python list item by item"
     ),
     "fix-convert-list": (
-        "let NumPy convert the list first, which is many times as fast: jnp.asarray(np.array(list, dtype))."
+        "let NumPy convert the list first, which is many times as fast: jnp.asarray(np.array({name}))."
         " Or make a NumPy array from the start instead of the list"
     ),
     "fix-copy-batch": (

@@ -16,6 +16,6 @@ def fixed_point(theta, hidden):
 
 theta = jnp.linspace(0.1, 0.9, 12)
 for epoch in range(4):
-    slope = jax.jacfwd(fixed_point)(theta, 12)  # must: JX133 first ~ as a jax\.lax\.while_loop that ends when jnp\.abs
+    slope = jax.jacfwd(fixed_point)(theta, 12)  # must: JX133 first ~ as a jax\.lax\.while_loop that goes on while ~\(jnp\.abs
     theta = theta - 0.01 * slope.sum(0)
 print(theta.sum())

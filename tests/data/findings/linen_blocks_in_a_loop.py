@@ -17,7 +17,7 @@ class Net(nn.Module):
     def __call__(self, x):
         x = nn.Dense(64)(x)
         for _ in range(10):
-            x = Block()(x)  # must: JX202 first ~ nn.scan.lambda.*split_rngs=..params.: True, .dropout.: True.*length=10.*training step
+            x = Block()(x)  # must: JX202 first ~ nn.scan.lambda.*split_rngs=..params.: True, .dropout.: True.*length=10.*time of a call
         return nn.Dense(1)(x)
 
 
