@@ -685,7 +685,8 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         if written := line_names.attributes_set(text, function):
             words = message("fix-jit-part-of-method", function=name, how=how, names=Names(written, LINES))
         fix = Fix(words, "jit", {"function": name})
-        if any(_recurses(c, iteration.file, function) for p in lines for c in p.compilations):
+        recurses = any(_recurses(c, iteration.file, function) for p in lines for c in p.compilations)
+        if recurses or jit_obstacles.reads_in_loops(run, iteration.file, function):
             fix = Fix(message("fix-jit-parts", pad=None), "jit")  # as a whole, each level is compiled in it
     lines_of_loop = loop_around(text, iteration.line)
     loop = (iteration.file, *lines_of_loop) if lines_of_loop is not None and function is None else None

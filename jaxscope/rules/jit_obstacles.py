@@ -193,6 +193,18 @@ def _needs_the_value(kind: str, line: str) -> bool:
     return called or (kind == "int" and "[" in line)  # data[i]
 
 
+def reads_in_loops(run: Run, file: str, function: str) -> bool:
+    """Return whether a loop in ``function`` of ``file`` reads the value of an array, other than to test a
+    condition: the function then goes on with a number of Python, and jit cannot trace it as a whole."""
+    source = sources.of(run)(file)
+    defined = line_names.function(source, function)
+    for read in _reads(run, {(file, function)}, None):
+        loop = loop_around(source, read.source.line) if read.source is not None else None
+        if read.kind != "bool" and loop is not None and defined is not None and loop[0] > defined.lineno:
+            return True
+    return False
+
+
 def _masked(run: Run, functions: Functions) -> tuple[Frame, str] | None:
     """Return the first place at which one of ``functions`` indexes an array with a condition, and the
     condition as source; None if there is none."""

@@ -331,6 +331,8 @@ def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
     other = fix_of(running)
     if other is not None and "function" in other.arguments and slug_of(compiled) != "fix-jit-step":
         return other  # nearly all operations of the loop are in this function, not only those of one line
+    if other is not None and slug_of(running) == "fix-jit-call-at":
+        return other  # it names the line that calls the function
     of_one_line = slug_of(compiled) in ("fix-jit-around", "fix-jit-around-call")
     if other is not None and other.kind == "jit" and of_one_line and _lines(running) - _lines(compiled):
         return other
@@ -351,6 +353,7 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
         compiled = [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]
+        compiled = [f for f in compiled if f.source is not None and f.source.place in lines] or compiled
         if len(together := [f for f in compiled if _in_loop_of(run, f, running)]) > 1:
             kept = _with_all_compilations(kept, running, together)
             continue
