@@ -15,11 +15,10 @@ from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis.loop_calls import names_in
 from jaxscope.analysis.mutation import MAKING
-from jaxscope.analysis.rewrap_site import FUNCTION, definition, own_nodes, spans, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Definition, definition, own_nodes, spans, syntax
 
-_Def: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _Loop: TypeAlias = ast.For | ast.While
-_Scope: TypeAlias = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_Scope: TypeAlias = ast.ClassDef | Definition
 
 
 class Changed(NamedTuple):
@@ -50,8 +49,8 @@ def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> 
       calls: the lines that call the function, directly or through other functions of the file.
     """
     found = syntax(source)
-    function = definition(found, name, begins) if found is not None else None
-    if found is None or source is None or function is None:
+    function = definition(found, name, begins)
+    if source is None or function is None:
         return []
     loops = [
         n
@@ -66,14 +65,14 @@ def find(source: str | None, name: str, begins: int, calls: Collection[int]) -> 
     return [*_attributes(function, around, loops), *_variables(found.tree, source, function, around, loops)]
 
 
-def _around(tree: ast.Module, node: _Def | _Loop) -> list[_Scope]:
+def _around(tree: ast.Module, node: Definition | _Loop) -> list[_Scope]:
     """Return the functions and classes around ``node``, the outermost first."""
     kinds = (ast.ClassDef, *FUNCTION)
     found = (n for n in ast.walk(tree) if isinstance(n, kinds) and n is not node)
     return sorted((n for n in found if _has(n, node) and n.lineno < node.lineno), key=lambda n: n.lineno)
 
 
-def _has(outer: _Scope | _Loop, node: _Def | _Loop) -> bool:
+def _has(outer: _Scope | _Loop, node: Definition | _Loop) -> bool:
     """Return whether ``node`` begins on a line of ``outer``."""
     return spans(outer, node.lineno)
 
@@ -81,7 +80,7 @@ def _has(outer: _Scope | _Loop, node: _Def | _Loop) -> bool:
 # -- attributes of self ----------------------------------------------------------------------------------
 
 
-def _attributes(function: _Def, around: list[_Scope], loops: list[_Loop]) -> Iterator[Changed]:
+def _attributes(function: Definition, around: list[_Scope], loops: list[_Loop]) -> Iterator[Changed]:
     """Yield the attributes of ``self`` that the method ``function`` reads and that one of ``loops`` changes.
     ``around`` has the functions and classes around ``function``, the outermost first."""
     owner = around[-1] if around else None
@@ -107,7 +106,7 @@ def _attributes(function: _Def, around: list[_Scope], loops: list[_Loop]) -> Ite
                 yield Changed(f"{own}.{target.attr}", read.pop(target.attr), target.lineno)
 
 
-def _called(function: _Def, methods: dict[str, _Def]) -> dict[str, _Def]:
+def _called(function: Definition, methods: dict[str, Definition]) -> dict[str, Definition]:
     """Return the methods that may run when the method ``function`` runs: name -> method. These are
     ``function`` and all methods that it mentions as ``self.name``, directly or through other methods."""
     found, waiting = {function.name: function}, [function]
@@ -120,7 +119,7 @@ def _called(function: _Def, methods: dict[str, _Def]) -> dict[str, _Def]:
 
 
 def _set_by_methods(
-    loop: _Loop, calls: list[ast.Call], objects: set[str], methods: dict[str, _Def]
+    loop: _Loop, calls: list[ast.Call], objects: set[str], methods: dict[str, Definition]
 ) -> Iterator[ast.expr]:
     """Yield the attributes that a loop changes by calling methods: for ``model.decay()``, the ``self.rate``
     that the method ``decay`` sets.
@@ -154,7 +153,7 @@ def _method(call: ast.Call) -> str | None:
     return call.func.attr if isinstance(call.func, ast.Attribute) else None
 
 
-def _of_self(method: _Def, context: type[ast.expr_context]) -> Iterator[ast.Attribute]:
+def _of_self(method: Definition, context: type[ast.expr_context]) -> Iterator[ast.Attribute]:
     """Yield the attributes of the first parameter (``self.rate``) that ``method`` reads (``context`` is
     ``ast.Load``) or sets (``ast.Store``)."""
     own = method.args.args[0].arg
@@ -167,7 +166,7 @@ def _of_self(method: _Def, context: type[ast.expr_context]) -> Iterator[ast.Attr
 
 
 def _variables(
-    tree: ast.Module, source: str, function: _Def, around: list[_Scope], loops: list[_Loop]
+    tree: ast.Module, source: str, function: Definition, around: list[_Scope], loops: list[_Loop]
 ) -> Iterator[Changed]:
     """Yield the variables of functions around ``function`` and of the module that ``function`` reads and that
     one of ``loops`` changes. ``around`` has the functions and classes around ``function``."""
@@ -187,7 +186,7 @@ def _variables(
                 yield Changed(target.id, read.pop(target.id), target.lineno)
 
 
-def _outside(source: str, function: _Def) -> tuple[set[str], set[str]]:
+def _outside(source: str, function: Definition) -> tuple[set[str], set[str]]:
     """Return the variables that ``function`` reads from outside: (variables of functions around ``function``,
     global names and builtins)."""
     free, of_module = set[str](), set[str]()

@@ -48,11 +48,10 @@ def variable(
       kind: the Python type to which the program converts the element: ``int``, ``float``, ... If it is
         ``int`` and ``text`` is ``rows[i]``, the converted element is the index ``i``, and ``i`` is examined.
     """
-    found = syntax(source)
     read = _parsed(text)
-    if found is None or read is None or (operands := _operands(read)) is None:
+    if read is None or (operands := _operands(read)) is None:
         return None
-    loops, function = _around(found.blocks, line)
+    loops, function = _around(syntax(source).blocks, line)
     if kind == "int" and isinstance(read, ast.Subscript):
         operands = _indices(read)
         if len(operands) > 1:
@@ -74,8 +73,7 @@ def only_iterates_or_unpacks(source: str | None, line: int) -> bool:
     """Return whether ``line`` only goes through an array: it is the first line of ``for x in xs``, or unpacks
     a variable (``x, y = row``). A loop over a call counts only if ``enumerate``, ``zip`` or ``reversed`` is
     called. Return False if the source is unknown."""
-    found = syntax(source)
-    for n in ast.walk(found.tree) if found is not None else ():
+    for n in ast.walk(syntax(source).tree):
         if getattr(n, "lineno", None) != line:
             continue
         match n:
@@ -91,8 +89,6 @@ def is_no_generator(source: str | None, line: int, name: str) -> bool:
     an index somewhere, or only results of JAX, of NumPy or of arithmetic, lists and tuples are assigned to
     it."""
     found = syntax(source)
-    if found is None:
-        return False
     scope = _scope(found, line, name)
     if any(isinstance(n, ast.Subscript) and ast.unparse(n.value) == name for n in ast.walk(scope)):
         return True
@@ -110,9 +106,7 @@ def generator(source: str | None, line: int, name: str) -> str | None:
     generator: ``rows`` for ``xs = rows()`` if ``rows`` has a ``yield``, or for ``xs = make()`` if ``make``
     returns ``rows()``. Return None if there is none."""
     found = syntax(source)
-    if found is None:
-        return None
-    functions = {f.name: f for f in found.blocks if isinstance(f, FUNCTION)}
+    functions = {f.name: f for f in found.functions()}
     values, seen = _assigned(_scope(found, line, name), name), set[str]()
     while values:
         value = values.pop()
@@ -132,11 +126,11 @@ def list_converted(source: str | None, line: int) -> str | None:
     same function assigns a list or appends to, or that goes through ``zip(...)``, whose elements are tuples.
     Return None if there is none."""
     found = syntax(source)
-    for call in found.calls.get(line, ()) if found is not None else ():
+    for call in found.calls.get(line, ()):
         if last_name(call.func) not in ("array", "asarray") or not call.args:
             continue
         name = call.args[0].id if isinstance(call.args[0], ast.Name) else None
-        if found is None or name is None:
+        if name is None:
             continue
         scope = _scope(found, line, name)
         appended = any(
@@ -320,7 +314,7 @@ def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -
     as ``parameter``: ``grid`` for ``f(grid[i])``. Return None if there is no such call, or if it passes
     something else."""
     found = syntax(source)
-    if found is None or not isinstance(function, FUNCTION):
+    if not isinstance(function, FUNCTION):
         return None
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     loops, _ = _around(found.blocks, line)
@@ -338,8 +332,6 @@ def reads_archive(source: str | None, line: int) -> str | None:
     the array from the file at each access. Return None if no archive is read there, or if the source is
     unknown."""
     found = syntax(source)
-    if found is None:
-        return None
     opened = {
         ast.unparse(t)
         for n in ast.walk(found.tree)

@@ -21,9 +21,7 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
     reads, ``append`` or ``extend``.
     """
     found = syntax(source)
-    for scope in (
-        (found.tree, *(n for n in found.blocks if isinstance(n, FUNCTION))) if found is not None else ()
-    ):
+    for scope in (found.tree, *found.functions()):
         nodes = list(own_nodes(scope))
         methods = [
             n.func
@@ -51,7 +49,7 @@ def extends_itself(source: str | None, path: str | None) -> bool:
     """Return whether the source computes a new value of the variable ``path`` from its old one, as in ``x =
     jnp.append(x, value)``. True if the source or ``path`` is unknown."""
     found = syntax(source)
-    if found is None or path is None:
+    if not found.tree.body or path is None:
         return True
     assigned = [n for n in ast.walk(found.tree) if isinstance(n, (ast.Assign, ast.AugAssign))]
     return any(
@@ -72,8 +70,6 @@ def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tup
     """
     found = syntax(source)
     owner, _, name = path.partition(".")
-    if found is None:
-        return None
     used = [n for n in ast.walk(found.tree) if isinstance(n, ast.Attribute) and n.attr == name]
     classes = [
         n for n in found.tree.body if isinstance(n, ast.ClassDef) and any(spans(n, a.lineno) for a in used)
@@ -105,10 +101,9 @@ def is_limited(source: str | None, name: str) -> bool:
     """Return whether the file limits the length of ``name``, a variable or an attribute of any object: an
     ``if`` or ``while`` compares the length, and its block changes the items (``if len(buffer) > 1000:
     buffer.pop(0)``)."""
-    found = syntax(source)
-    return found is not None and any(
+    return any(
         _compares_length(n.test, name) and any(_changes(m, name) for m in ast.walk(n) if m is not n.test)
-        for n in ast.walk(found.tree)
+        for n in ast.walk(syntax(source).tree)
         if isinstance(n, (ast.If, ast.While))
     )
 
@@ -175,9 +170,7 @@ def only_joined(source: str | None, line: int) -> Joined | None:
     instead: the array is empty at first, nothing else in the loops around the statement uses the array, and
     no other function does. Return None for any other line."""
     found = syntax(source)
-    loops = (
-        [n for n in found.blocks if isinstance(n, (ast.For, ast.While)) and spans(n, line)] if found else []
-    )
+    loops = [n for n in found.blocks if isinstance(n, (ast.For, ast.While)) and spans(n, line)]
     if not loops:
         return None
     loop, outermost = max(loops, key=lambda n: n.lineno), min(loops, key=lambda n: n.lineno)
@@ -192,7 +185,7 @@ def only_joined(source: str | None, line: int) -> Joined | None:
             parts = only.elts if isinstance(only, (ast.List, ast.Tuple)) else []
         if join is None or len(parts) != 2 or call.keywords or not _is(parts[0], target.id):
             continue
-        if _uses(outermost, target.id) == 2 and isinstance(call.func, ast.Attribute) and found is not None:
+        if _uses(outermost, target.id) == 2 and isinstance(call.func, ast.Attribute):
             module, value = ast.unparse(call.func.value), ast.unparse(parts[1])
             joined = f"{module}.{join}({target.id})"
             if last_name(call.func) == "append":  # it joins arrays of any shape as if they were flat
@@ -210,7 +203,7 @@ def _uses(node: ast.AST, name: str) -> int:
 def _begins_empty(file_syntax: Syntax, name: str) -> bool:
     """Return whether the only other assignment to ``name`` makes an empty array (``jnp.array([])``,
     ``jnp.zeros((0, 8))``), in the function that makes it longer, and no other function uses it."""
-    scopes = [n for n in file_syntax.blocks if isinstance(n, FUNCTION) and _uses(n, name)]
+    scopes = [n for n in file_syntax.functions() if _uses(n, name)]
     scope = scopes[0] if scopes else file_syntax.tree
     if len(scopes) > 1 or _uses(file_syntax.tree, name) > _uses(scope, name):
         return False

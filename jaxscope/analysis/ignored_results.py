@@ -87,10 +87,8 @@ def find(source: str | None) -> list[Ignored]:
     those that get new batch statistics which nothing reads. The last statement of the file is ignored,
     because a notebook shows its value."""
     found = syntax(source)
-    if found is None:
-        return []
     names = imported(found)
-    methods = {b.name for b in found.blocks if isinstance(b, FUNCTION)}
+    methods = {b.name for b in found.functions()}
     refs = _REFS.search(source or "") is not None
     last = found.tree.body[-1] if found.tree.body else None  # a notebook shows the value of the last one
     return _lost_statistics(found) + [
@@ -107,7 +105,7 @@ def _lost_statistics(file_syntax: Syntax) -> list[Ignored]:
 
     The list is empty if the file reads the ``updates`` of another such call, or never uses batch statistics.
     """
-    functions = [b for b in file_syntax.blocks if isinstance(b, FUNCTION)]
+    functions = file_syntax.functions()
     lost: list[Ignored] = []
     for statement in ast.walk(file_syntax.tree):
         name = _statistics(statement) if isinstance(statement, ast.Assign) else None

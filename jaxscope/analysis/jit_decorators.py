@@ -100,8 +100,6 @@ def advice(
         statements, only calls of the statement at this position count.
     """
     found = syntax(source)
-    if found is None:
-        return None
     modules = names_of(found.imports, sys.stdlib_module_names - {"functools"})
     calls = [c for c in found.calls.get(line, []) if not _of_python(c.func) and _root(c.func) not in modules]
     calls = _of_statement(found, calls, line, column)
@@ -163,7 +161,7 @@ def function_made_for(source: str | None, name: str, caller: str | None, line: i
       caller: the text of the file with ``line``.
     """
     found, defined = syntax(caller), line_names.function(source, name)
-    if found is None or defined is None:
+    if defined is None:
         return None
     names = [a.arg for a in (*defined.args.posonlyargs, *defined.args.args) if a.arg != "self"]
     called = {last_name(n.func) for n in ast.walk(defined) if isinstance(n, ast.Call)}
@@ -189,8 +187,6 @@ def new_function_passed(source: str | None, line: int) -> tuple[str, str] | None
     """Return (name, outer) if a call on ``line`` passes a function that is new in each call of the function
     ``outer``, which defines it under ``name`` and passes it on. Return None if there is none."""
     found = syntax(source)
-    if found is None:
-        return None
     arrays = names_of(found.imports, ARRAYS)
     calls = [
         c for c in calls_from(source, line) if isinstance(c.func, ast.Call) or _root(c.func) not in arrays
@@ -209,7 +205,7 @@ def _new_function_in(file_syntax: Syntax, call: ast.Call) -> tuple[str, str] | N
     if own is not None:
         return own, around.name
     names = [a.arg for a in (*around.args.posonlyargs, *around.args.args) if a.arg != "self"]
-    for outer in (c for calls in file_syntax.calls.values() for c in calls):
+    for outer in file_syntax.all_calls():
         caller = function_around(file_syntax, outer.lineno)
         if last_name(outer.func) != around.name or caller is None:
             continue
@@ -286,7 +282,7 @@ def takes_modules(source: str | None, name: str) -> bool:
     """Return whether the function ``name`` seems to get an Equinox module as an argument: the file imports
     Equinox, and the function calls one of its parameters, or a vmap of it."""
     found, defined = syntax(source), line_names.function(source, name)
-    if found is None or defined is None or not _imports(found.imports, "equinox"):
+    if defined is None or not _imports(found.imports, "equinox"):
         return False
     parameters = {a.arg for a in ast.walk(defined.args) if isinstance(a, ast.arg)}
     called = [n.func for n in ast.walk(defined) if isinstance(n, ast.Call)]
@@ -328,7 +324,7 @@ def calls_transformed(source: str | None, line: int, names: frozenset[str]) -> b
     assigns the result of such a call. For the name ``grad``, the lines ``jax.grad(loss)(w)`` and ``g(w)``,
     after ``g = jax.grad(loss)``, are such lines. Return False if the source is unknown."""
     found = syntax(source)
-    if found is None or line not in found.calls:
+    if line not in found.calls:
         return False
     made = {
         target.id
@@ -346,8 +342,6 @@ def further_calls(source: str | None, line: int, names: frozenset[str]) -> tuple
     function or method with one of ``names``, and has as many arguments as the call on ``line``. Return an
     empty tuple if ``line`` has no such call."""
     found = syntax(source)
-    if found is None:
-        return ()
 
     def place(n: int) -> tuple[object, set[int]]:
         arguments = {len(c.args) + len(c.keywords) for c in found.calls[n] if last_name(c.func) in names}
@@ -366,9 +360,6 @@ def later_method_calls(source: str | None, line: int, names: frozenset[str]) -> 
     ``model.init(key, x)``. If ``names`` has ``apply_fn``, its calls on any object count. Calls in nested
     functions do not count."""
     found = syntax(source)
-    if found is None:
-        return ()
-
     here = (c.func for c in found.calls.get(line, ()) if isinstance(c.func, ast.Attribute))
     objects = {name for func in here if (name := _root(func)) is not None}
     later = [
@@ -387,7 +378,7 @@ def calls_a_function(source: str | None, line: int) -> bool:
     begins with a capital letter counts as a class, and a method such as ``x.sum()`` as the builtin function
     of this name. Return True if the source is unknown."""
     found = syntax(source)
-    names = [last_name(c.func) or "" for c in found.calls.get(line, [])] if found is not None else [""]
+    names = [last_name(c.func) or "" for c in found.calls.get(line, [])] if found.tree.body else [""]
     return any(not name[:1].isupper() and name not in BUILTINS for name in names)
 
 
@@ -396,8 +387,6 @@ def calls_function_of(source: str | None, line: int, library: str) -> bool:
     ``effective_sample_size`` or ``blackjax.ess``, and it is not a class. The file must import the name.
     Return False if the source is unknown."""
     found = syntax(source)
-    if found is None:
-        return False
     names = names_of(found.imports, {library})
     called = [c.func for c in found.calls.get(line, []) if _root(c.func) in names]
     return len(called) == 1 and not (last_name(called[0]) or "")[:1].isupper()
@@ -418,8 +407,8 @@ def _for_python(node: ast.expr) -> bool:
 
 def _is_defined(file_syntax: Syntax, called: ast.expr) -> bool:
     """Return whether ``called`` is the plain name of a function that the file defines without decorators."""
-    functions = [n for n in file_syntax.blocks if isinstance(n, FUNCTION) and not n.decorator_list]
-    return isinstance(called, ast.Name) and called.id in {n.name for n in functions}
+    plain = {n.name for n in file_syntax.functions() if not n.decorator_list}
+    return isinstance(called, ast.Name) and called.id in plain
 
 
 def _of_python(called: ast.expr) -> bool:

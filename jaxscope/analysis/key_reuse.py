@@ -19,6 +19,7 @@ from jaxscope.analysis.loop_calls import names_in, root
 from jaxscope.analysis.rewrap_site import (
     COMPREHENSIONS,
     FUNCTION,
+    Definition,
     Syntax,
     function_around,
     last_name,
@@ -79,18 +80,17 @@ def find(source: str | None, defining: Callable[[str, str], str | None] | None =
         imported functions are unknown.
     """
     found = syntax(source)
-    if found is None or "random" not in (source or ""):
+    if "random" not in (source or ""):
         return []
     draws = Draws(found.imports)
-    functions = [n for n in found.blocks if isinstance(n, FUNCTION)]
     known = {name: (same[0], draws) for name, same in _functions(found).items() if len(same) == 1}
     imports = [n for n in found.imports if isinstance(n, ast.ImportFrom)] if defining is not None else []
     for module, a in ((n.module or "", a) for n in imports for a in n.names):
-        other = syntax(defining(module, a.name)) if defining is not None else None
-        same = _functions(other).get(a.name, []) if other is not None else []
-        if len(same) == 1 and other is not None:
+        other = syntax(defining(module, a.name) if defining is not None else None)
+        same = _functions(other).get(a.name, [])
+        if len(same) == 1:
             known.setdefault(a.asname or a.name, (same[0], Draws(other.imports)))
-    return [one for scope in (found.tree, *functions) for one in _in_scope(scope, draws, known)]
+    return [one for scope in (found.tree, *found.functions()) for one in _in_scope(scope, draws, known)]
 
 
 class Repeated(NamedTuple):
@@ -124,7 +124,7 @@ def in_loops(source: str | None) -> list[Repeated]:
     ``jnp.where(done, draw(key), x)``, ``draw(key)[i]``.
     """
     found = syntax(source)
-    if found is None or "random" not in (source or ""):
+    if "random" not in (source or ""):
         return []
     draws, defined = Draws(found.imports), _functions(found)
     repeated = []
@@ -165,7 +165,7 @@ def in_python_loops(source: str | None) -> list[Repeated]:
     ``eval`` or ``fixed``.
     """
     found = syntax(source)
-    if found is None or "random" not in (source or ""):
+    if "random" not in (source or ""):
         return []
     draws = Draws(found.imports)
     elsewhere = {  # variables that any function of the file may set
@@ -337,12 +337,9 @@ def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | N
     ``line`` is a ``split`` with two positional arguments: ``("rng", "len(x)")`` for ``keys =
     jax.random.split(rng, len(x))``. Return None if the file has no assignment above the line, or the last one
     is another."""
-    found = syntax(source)
-    if found is None:
-        return None
     made = [
         n
-        for n in ast.walk(found.tree)
+        for n in ast.walk(syntax(source).tree)
         if isinstance(n, ast.Assign) and n.lineno < line and [ast.unparse(t) for t in n.targets] == [key]
     ]
     value = max(made, key=lambda n: n.lineno).value if made else None
@@ -361,13 +358,10 @@ def called_in(source: str | None, names: set[str], *, surely: bool = False) -> s
     found = syntax(source)
     walk = _without_branches if surely else ast.walk
     bodies: dict[str, set[str]] = {}
-    for n in found.blocks if found is not None else ():
-        if isinstance(n, FUNCTION):
-            inside = {
-                last_name(part) or "" for part in walk(n) if isinstance(part, (ast.Name, ast.Attribute))
-            }
-            bodies.setdefault(n.name, set()).update(inside)
-    for c in ast.walk(found.tree) if found is not None else ():
+    for n in found.functions():
+        inside = {last_name(part) or "" for part in walk(n) if isinstance(part, (ast.Name, ast.Attribute))}
+        bodies.setdefault(n.name, set()).update(inside)
+    for c in ast.walk(found.tree):
         if isinstance(c, ast.ClassDef):  # an object of the class can be called
             special = {m.name for m in c.body if isinstance(m, FUNCTION) and m.name[:2] == "__"}
             bodies.setdefault(c.name, set()).update(special)
@@ -493,7 +487,7 @@ def _uses(c: _Call, keys: set[str], parts: _Parts, draws: Draws, known: _Known) 
 
 
 def _in_scope(
-    scope: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef,
+    scope: ast.Module | Definition,
     draws: Draws,
     known: _Known,
 ) -> Iterator[Reused]:

@@ -42,7 +42,7 @@ def read_after(
     """
     found = syntax(source)
     call = loop_calls.call_at(source, line, column, name)
-    if found is None or call is None:
+    if call is None:
         return False
     scope, called = _scope(found, call), ast.unparse(call.func)
     for other in (c for c in found.all_calls() if ast.unparse(c.func) == called):

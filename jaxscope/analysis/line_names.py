@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Collection, Iterator
-from typing import TypeAlias
 
 from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     SCOPES,
+    Definition,
     Syntax,
     begins_at,
     function_around,
@@ -64,7 +64,6 @@ _MODULES = ("equinox", "flax.nnx", "flax.linen", "haiku")  # libraries whose cla
 _OUTPUT = frozenset({"print", "open", "input"})
 _CHANGES = frozenset({"append", "extend", "insert", "pop", "setdefault"})
 LONGEST = 40  # characters of a call that is quoted in a message
-Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _MESH_MAKERS = frozenset({"Mesh", "make_mesh"})
 
 
@@ -76,8 +75,6 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
     included: ``jax.jit`` for ``partial(jax.jit, in_shardings=s)``.
     """
     found = syntax(source)
-    if found is None:
-        return []
     names = imported(found)
     calls = [c for c in _calls(found, line) if any(k.arg in (argument, None) for k in c.keywords)]
     full = [full_name(n, names) for c in calls for n in (c.func, *c.args)]
@@ -88,8 +85,8 @@ def gradients(source: str | None) -> set[str]:
     """Return the full names of the functions with which a file computes gradients: ``jax.value_and_grad``,
     ``flax.nnx.grad``, ``equinox.filter_grad``."""
     found = syntax(source)
-    names = imported(found) if found is not None else {}
-    called = {full_name(c.func, names) for calls in (found.calls if found else {}).values() for c in calls}
+    names = imported(found)
+    called = {full_name(c.func, names) for c in found.all_calls()}
     return {name for name in called if name.rpartition(".")[2] in _GRADIENTS}
 
 
@@ -103,9 +100,7 @@ def captured(source: str | None, line: int) -> list[str]:
       line: the line on which the function or lambda begins. The result is empty if none or several begin
         there.
     """
-    found = syntax(source)
-    blocks = found.blocks if found is not None else []
-    around = [n for n in blocks if begins_at(n) <= line <= (n.end_lineno or 0)]
+    around = [n for n in syntax(source).blocks if begins_at(n) <= line <= (n.end_lineno or 0)]
     begins = [n for n in around if isinstance(n, SCOPES) and begins_at(n) == line]
     if len(begins) != 1:
         return []
@@ -129,7 +124,7 @@ def defined_in_loop(source: str | None, line: int) -> tuple[str, tuple[str, ...]
     innermost loop around the line defines again in each iteration; else None. The variables are those of
     ``captured``. A lambda on the line counts if it captures variables; its name is ``the lambda``."""
     found, loop = syntax(source), loop_around(source, line)
-    if found is None or loop is None:
+    if loop is None:
         return None
     here = {n.id for n in ast.walk(found.tree) if isinstance(n, ast.Name) and n.lineno == line}
     for n in found.blocks:
@@ -144,10 +139,9 @@ def defined_beside(source: str | None, line: int) -> tuple[str, str, tuple[str, 
     """Return (name of a function, name of the function that defines it, variables that it captures) if
     ``line`` mentions a function that is defined in the innermost function around the line, outside of blocks
     such as ``if``. Return None if the line mentions no such function."""
-    found = syntax(source)
-    defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
+    defined = syntax(source).functions()
     around = [n for n in defined if n.lineno < line <= (n.end_lineno or 0)]
-    if found is None or not around:
+    if not around:
         return None
     outer = max(around, key=lambda n: n.lineno)
     here = {n.id for n in ast.walk(outer) if isinstance(n, ast.Name) and n.lineno == line}
@@ -161,8 +155,6 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
     """Return whether ``line`` calls a method with the name ``method`` of an object, as in ``x.item()``. A
     function of an imported module (``jnp.sum()``) does not count."""
     found = syntax(source)
-    if found is None:
-        return False
     names = imported(found)
     methods = [f for c in _calls(found, line) if isinstance(f := c.func, ast.Attribute)]
     return any(f.attr == method and not full_name(f, names) for f in methods)
@@ -172,8 +164,6 @@ def numpy_call(source: str | None, line: int) -> str | None:
     """Return the text of a call of a function of NumPy on ``line``: ``np.sqrt(64)``. Of several calls, one is
     chosen. Return None if there is none, or if the text is longer than ``LONGEST`` (40) characters."""
     found = syntax(source)
-    if found is None:
-        return None
     names = imported(found)
     calls = (c for c in _calls(found, line) if full_name(c.func, names).partition(".")[0] == "numpy")
     text = next((ast.unparse(c) for c in calls), None)
@@ -185,10 +175,9 @@ def function(source: str | None, name: str) -> Definition | None:
     (``step`` for ``Model.step``), and the class before it if several functions of the file have this last
     part. Return None if no function or several functions match."""
     found = syntax(source)
-    defined = [n for n in (found.blocks if found is not None else ()) if isinstance(n, FUNCTION)]
     *_, owner, last = ("", *name.split("."))
-    named = [n for n in defined if n.name == last]
-    if len(named) > 1 and found is not None:  # methods of several classes
+    named = [n for n in found.functions() if n.name == last]
+    if len(named) > 1:  # methods of several classes
         bodies = [n.body for n in ast.walk(found.tree) if isinstance(n, ast.ClassDef) and n.name == owner]
         named = [n for body in bodies for n in body if isinstance(n, FUNCTION) and n.name == last]
     return named[0] if len(named) == 1 else None
@@ -196,8 +185,7 @@ def function(source: str | None, name: str) -> Definition | None:
 
 def function_at(source: str | None, line: int) -> str | None:
     """Return the name of the innermost function around ``line``; None for a line outside of functions."""
-    found = syntax(source)
-    around = function_around(found, line) if found is not None else None
+    around = function_around(syntax(source), line)
     return around.name if around is not None else None
 
 
@@ -206,7 +194,7 @@ def module_library(source: str | None, name: str) -> str | None:
     ``Block.__call__`` with ``class Block(eqx.Module)``, or ``flax.nnx``, ``flax.linen``, ``haiku``. Base
     classes of the same file are followed. Return None for other classes, and for functions."""
     found = syntax(source)
-    if found is None or "." not in name:
+    if "." not in name:
         return None
     classes = {n.name: n for n in ast.walk(found.tree) if isinstance(n, ast.ClassDef)}
     names, waiting, seen = imported(found), [name.split(".")[-2]], set[str]()
@@ -262,7 +250,7 @@ def computes_only(source: str | None, name: str, callers: frozenset[str] = froze
       callers: functions that are looked at already, and lead to this one.
     """
     found, defined = syntax(source), function(source, name)
-    if found is None or defined is None or isinstance(defined, ast.AsyncFunctionDef):
+    if defined is None or isinstance(defined, ast.AsyncFunctionDef):
         return False
     names, own = imported(found), set[str]()
     for n in ast.walk(defined):
@@ -331,19 +319,14 @@ def cache_size(function: Definition) -> float | None:
 
 def lines_calling(source: str | None, names: Collection[str]) -> list[int]:
     """Return the lines that call a function or a method with one of ``names``, in order."""
-    found = syntax(source)
-    calls = [c for several in found.calls.values() for c in several] if found is not None else []
-    return sorted({c.lineno for c in calls if last_name(c.func) in names})
+    return sorted({c.lineno for c in syntax(source).all_calls() if last_name(c.func) in names})
 
 
 def in_mesh_block(source: str | None, line: int) -> bool:
     """Return whether ``line`` is inside a block ``with mesh:`` or ``with Mesh(...):``. Any variable or
     attribute whose name contains "mesh" counts as ``mesh``. A block ``with jax.set_mesh(mesh):`` does not
     count."""
-    found = syntax(source)
-    if found is None:
-        return False
-    blocks = [n for n in ast.walk(found.tree) if isinstance(n, ast.With) and spans(n, line)]
+    blocks = [n for n in ast.walk(syntax(source).tree) if isinstance(n, ast.With) and spans(n, line)]
     return any(_is_mesh(item.context_expr) for block in blocks for item in block.items)
 
 
@@ -356,7 +339,7 @@ def _is_mesh(node: ast.expr) -> bool:
 
 def _calls(file_syntax: Syntax, line: int) -> Iterator[ast.Call]:
     """Return an iterator over the calls of which ``line`` is one of the lines."""
-    return (c for calls in file_syntax.calls.values() for c in calls if spans(c, line))
+    return (c for c in file_syntax.all_calls() if spans(c, line))
 
 
 def imported(file_syntax: Syntax) -> dict[str, str]:

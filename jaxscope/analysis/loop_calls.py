@@ -129,10 +129,9 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
         this column is found, too.
     """
     call = call_at(source, line, column, name)
-    found = syntax(source)
-    if found is None or call is None:
+    if call is None:
         return None
-    around = [n for n in found.blocks if spans(n, line) and contains(n, call)]
+    around = [n for n in syntax(source).blocks if spans(n, line) and contains(n, call)]
     inner: LoopCall | None = None
     for block in sorted(around, key=lambda n: (n.lineno, n.col_offset), reverse=True):
         if isinstance(block, SCOPES):
@@ -200,9 +199,7 @@ def iterated(source: str | None, line: int, column: int | None) -> str | None:
     and for a comprehension over ``rows`` or its element. Return None if there is no such expression
     (``load()``), if there are several (``zip(xs, ys)``), if it is longer than ``LONGEST`` (40) characters, or
     if ``column`` is None."""
-    found = syntax(source) if column is not None else None
-    if found is None:
-        return None
+    found = syntax(source)
     here: list[ast.expr] = [call for call in found.calls.get(line, []) if call.col_offset == column]
     for n in found.blocks:
         if isinstance(n, ast.For) and (n.iter.lineno, n.iter.col_offset) == (line, column):
@@ -226,8 +223,6 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
     call them, and calls that depend on an ``if`` in a loop.
     """
     found = syntax(source)
-    if found is None:
-        return []
     functions = {
         n.name: n
         for n in found.blocks
@@ -283,9 +278,7 @@ def _iterables(node: ast.expr) -> Iterator[ast.expr]:
 @functools.lru_cache(8)  # called for each compilation of a run
 def _maps_over_leaves(source: str) -> list[ast.Call]:
     """Return all calls in ``source`` that map a function over the leaves of a pytree."""
-    found = syntax(source)
-    calls = found.all_calls() if found is not None else ()
-    return [call for call in calls if call.args and _over_leaves(call)]
+    return [call for call in syntax(source).all_calls() if call.args and _over_leaves(call)]
 
 
 def _over_leaves(call: ast.Call) -> bool:
@@ -452,8 +445,7 @@ def reaches_next_iteration(
     ``obs``. Only plain variables of the innermost loop are examined. If ``jitted`` is given, the value that
     is read must come from a call, in the same iteration, of a function with one of these names.
     """
-    found = syntax(source)
-    around = [n for n in found.blocks if spans(n, line)] if found is not None else []
+    around = [n for n in syntax(source).blocks if spans(n, line)]
     inner = max(around, key=lambda n: (n.lineno, n.col_offset), default=None)
     if not isinstance(inner, (ast.For, ast.While)):
         return None
@@ -524,8 +516,6 @@ def is_put_ahead(source: str | None, line: int) -> bool:
     loop reads on an earlier line: ``state = step(state, x); x = jax.device_put(next(batches))``.
     """
     found = syntax(source)
-    if found is None:
-        return False
     for call in found.calls.get(line, ()):
         method = call.func if isinstance(call.func, ast.Attribute) else None
         computed = any(isinstance(n, ast.Call) for value in call.args for n in ast.walk(value))
@@ -563,8 +553,7 @@ def set_in_same_iteration(source: str | None, line: int, calls: Collection[int])
     """Return whether ``line``, in a loop, mentions a variable that an earlier line of the innermost loop
     assigned from a call: ``loss`` after ``loss, state = train_step(state, x)``. Only calls on the lines
     ``calls`` count."""
-    found = syntax(source)
-    around = [n for n in found.blocks if n.lineno < line <= (n.end_lineno or 0)] if found is not None else []
+    around = [n for n in syntax(source).blocks if n.lineno < line <= (n.end_lineno or 0)]
     loops = [n for n in around if isinstance(n, (ast.For, ast.While))]
     if not loops:
         return False
@@ -626,8 +615,7 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
 
 def loop_from(source: str | None, line: int) -> ast.For | ast.While | None:
     """Return the ``for`` or ``while`` that begins on ``line``; None if there is none."""
-    found = syntax(source)
-    begin = (n for n in found.blocks if n.lineno == line) if found is not None else ()
+    begin = (n for n in syntax(source).blocks if n.lineno == line)
     return next((n for n in begin if isinstance(n, (ast.For, ast.While))), None)
 
 
@@ -717,10 +705,9 @@ def goes_through_leaves(source: str | None, line: int) -> bool:
     of an optimizer's state side by side: ``zip(params, grads)``, ``zip(leaves, moments)``. The names tell
     it."""
     around = loop_around(source, line, comprehensions=True)
-    found = syntax(source)
-    if around is None or found is None:
+    if around is None:
         return False
-    for block in found.blocks:
+    for block in syntax(source).blocks:
         if (block.lineno, block.end_lineno) != around:
             continue
         iterated = [block.iter] if isinstance(block, ast.For) else []
@@ -822,7 +809,7 @@ def takes_chunks(source: str | None, line: int) -> bool:
     before set, and the loop must not call a function with "grad" in its name, as loops over microbatches
     do."""
     found, around = syntax(source), loop_around(source, line)
-    for loop in found.blocks if found is not None and around is not None else ():
+    for loop in found.blocks if around is not None else ():
         if isinstance(loop, ast.For) and (loop.lineno, loop.end_lineno) == around:
             steps = [c for c in ast.walk(loop.iter) if isinstance(c, ast.Call) and len(c.args) == 3]
             inside = [n for s in loop.body for n in ast.walk(s)]

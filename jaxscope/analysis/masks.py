@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import names_in, root
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, calls_at, last_name, syntax
+from jaxscope.analysis.rewrap_site import Syntax, calls_at, last_name, syntax
 
 # Functions whose result is a mask
 _MASKS = frozenset(
@@ -59,8 +59,8 @@ def index_with_mask(source: str | None, function: str) -> tuple[int, str] | None
     is compared."""
     found = syntax(source)
     name = function.rpartition(".")[2]
-    for block in found.blocks if found is not None else ():
-        if isinstance(block, FUNCTION) and block.name == name:
+    for block in found.functions():
+        if block.name == name:
             for n in ast.walk(block):
                 if isinstance(n, ast.Subscript) and _is_condition(n.slice) and not _of_numpy(found, n.slice):
                     return n.lineno, ast.unparse(n.slice)
@@ -80,7 +80,7 @@ def without_selection(source: str | None, line: int) -> Replacement | None:
     return None
 
 
-def _update(file_syntax: Syntax | None, call: ast.Call, jnp: str) -> Replacement | None:
+def _update(file_syntax: Syntax, call: ast.Call, jnp: str) -> Replacement | None:
     """Return what to write instead of ``call``, if it is ``x.at[mask].set(v)`` or another update."""
     match call:
         case ast.Call(
@@ -105,7 +105,7 @@ def _operand(value: ast.expr, method: str) -> str:
     return f"({text})" if in_parentheses else text
 
 
-def _reduction(file_syntax: Syntax | None, call: ast.Call) -> Replacement | None:
+def _reduction(file_syntax: Syntax, call: ast.Call) -> Replacement | None:
     """Return what to write instead of ``call``, if it is ``jnp.mean(x[mask])``, ``x[mask].mean(axis=0)`` or
     the like."""
     match call:
@@ -129,7 +129,7 @@ def _reduction(file_syntax: Syntax | None, call: ast.Call) -> Replacement | None
     return Replacement(f"{before}axis=0, where={selected})", condition)
 
 
-def _of_all_elements(file_syntax: Syntax | None, value: ast.expr, mask: str) -> ast.expr | None:
+def _of_all_elements(file_syntax: Syntax, value: ast.expr, mask: str) -> ast.expr | None:
     """Rewrite ``value``, an expression for the elements that ``mask`` selects, for all elements: ``-x`` for
     ``-x[mask]``. Return None if this cannot be told from the source. ``mask`` is source text."""
     unselected = _Unselected(mask)
@@ -158,21 +158,21 @@ class _Unselected(ast.NodeTransformer):
         return node.value
 
 
-def _is_selected(file_syntax: Syntax | None, name: str) -> bool:
+def _is_selected(file_syntax: Syntax, name: str) -> bool:
     """Return whether the variable ``name`` may have only the elements that a mask selects: the file assigns
     an expression with an index to ``name``."""
     return any(any(isinstance(n, ast.Subscript) for n in ast.walk(v)) for v in _assigned(file_syntax, name))
 
 
-def _assigned(file_syntax: Syntax | None, name: str) -> list[ast.expr]:
+def _assigned(file_syntax: Syntax, name: str) -> list[ast.expr]:
     """Return the expressions that the file assigns to the variable ``name``, except in assignments to
     tuples."""
-    nodes = ast.walk(file_syntax.tree) if file_syntax is not None else ()
+    nodes = ast.walk(file_syntax.tree)
     assigned = [n for n in nodes if isinstance(n, ast.Assign)]
     return [n.value for n in assigned if any(isinstance(t, ast.Name) and t.id == name for t in n.targets)]
 
 
-def _is_mask(file_syntax: Syntax | None, index: ast.expr) -> bool:
+def _is_mask(file_syntax: Syntax, index: ast.expr) -> bool:
     """Return whether ``index`` is a condition, a call such as ``jnp.isnan(x)``, or a variable to which the
     file assigns only such expressions."""
     if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert):
@@ -200,10 +200,10 @@ def _is_condition(node: ast.expr) -> bool:
     )
 
 
-def _of_numpy(file_syntax: Syntax | None, condition: ast.expr) -> bool:
+def _of_numpy(file_syntax: Syntax, condition: ast.expr) -> bool:
     """Return whether a variable in ``condition`` gets its value from a call of NumPy in this file."""
     names = names_in([condition])
-    modules = names_of(file_syntax.imports, {"numpy"}) if file_syntax is not None else set[str]()
+    modules = names_of(file_syntax.imports, {"numpy"})
     return any(
         isinstance(value, ast.Call) and root(value.func) in modules
         for name in names
@@ -211,10 +211,10 @@ def _of_numpy(file_syntax: Syntax | None, condition: ast.expr) -> bool:
     )
 
 
-def _name_of_jax_numpy(file_syntax: Syntax | None) -> str:
+def _name_of_jax_numpy(file_syntax: Syntax) -> str:
     """Return the name that ``import jax.numpy as ...`` defines in the file; ``jnp`` if there is no such
     import."""
-    for n in file_syntax.imports if file_syntax is not None else ():
+    for n in file_syntax.imports:
         for a in n.names if isinstance(n, ast.Import) else ():
             if a.name == "jax.numpy" and a.asname:
                 return a.asname

@@ -8,15 +8,14 @@ because their numbers are meant to be constant.
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from jaxscope.analysis.rewrap_site import FUNCTION, begins_at, last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Definition, begins_at, last_name, syntax
 
 _NO_DRAW = frozenset(
     {"seed", "default_rng", "RandomState", "Generator", "Random", "SeedSequence", "get_state"}
 )
 _MAKERS = frozenset({"default_rng", "RandomState"})
-_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 MOST = 30  # functions that are looked at
 
 
@@ -50,9 +49,7 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
       line: the first line of the function, with its decorators.
     """
     found = syntax(source)
-    if found is None:
-        return None
-    body = [n for n in found.blocks if isinstance(n, FUNCTION) and n.name == name and begins_at(n) == line]
+    body = [n for n in found.functions() if n.name == name and begins_at(n) == line]
     if len(body) != 1:
         return None
     bodies = _with_called(found.tree, body[0])
@@ -77,7 +74,7 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
     return Draws(line, text, bodies[at].name, tuple(others)) if drawn else None
 
 
-def _with_called(tree: ast.Module, function: _Function) -> list[_Function]:
+def _with_called(tree: ast.Module, function: Definition) -> list[Definition]:
     """Return ``function`` and the functions of the module that may run while JAX traces it: those that it
     names in its body, directly or through other functions. The search stops when it has found ``MOST``
     (30)."""

@@ -52,9 +52,9 @@ def find(source: str | None) -> list[Wrapped]:
     index also gets a value that is not padded, or if the function seems to make the padding harmless in
     another way (``_handled``)."""
     found = syntax(source)
-    if found is None or source is None or "mode" not in source:
+    if source is None or "mode" not in source:
         return []
-    scopes = [found.tree, *(n for n in found.blocks if isinstance(n, FUNCTION))]
+    scopes = [found.tree, *found.functions()]
     known = _Known(*_padded(scopes))
     compared = {
         name

@@ -58,7 +58,7 @@ def of_calls(source: str | None, line: int, column: int | None, name: str) -> Us
     found = syntax(source)
     call = call_at(source, line, column, name)
     called = last_name(call.func) if call is not None else None
-    if found is None or called is None:
+    if called is None:
         return None
     parents = _parents(found.tree)
     calls: list[ast.Call] = []

@@ -19,7 +19,7 @@ import warnings
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 WRAP = frozenset(
     {"jit", "pjit", "filter_jit", "nnx_jit", "pmap", "filter_pmap", "partial", "Partial", "grad",
@@ -30,6 +30,7 @@ WRAP = frozenset(
 MAX_SOURCE = 2_000_000  # characters; a longer file is not parsed
 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 MODULE = -1  # stands for the code outside all defs, where the index of a def is expected
 NESTED = 16  # the most nested calls that are examined for one line
 
@@ -163,14 +164,16 @@ class Syntax(NamedTuple):
         """Yield all calls of the file."""
         return (call for on_line in self.calls.values() for call in on_line)
 
+    def functions(self) -> list[Definition]:
+        """Return the functions and methods that the file defines."""
+        return [n for n in self.blocks if isinstance(n, FUNCTION)]
+
 
 @functools.lru_cache(8)  # called for hundreds of lines of one file, and a walk of the syntax takes 0.1 s
-def syntax(source: str | None) -> Syntax | None:
-    """Return the calls, blocks, imports and objects of ``source``. Return None if it is None or not Python,
-    or longer than MAX_SOURCE (2,000,000) characters."""
-    tree = parsed(source) if source is not None else None
-    if tree is None:
-        return None
+def syntax(source: str | None) -> Syntax:
+    """Return the calls, blocks, imports and objects of ``source``. If it is None or not Python, or longer
+    than MAX_SOURCE (2,000,000) characters, return those of an empty file."""
+    tree = parsed(source or "") or ast.Module([], [])
     found = Syntax(tree, {}, [], [], set())
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -191,8 +194,7 @@ def _creates_an_object(value: ast.expr) -> bool:
 
 def imports(source: str | None, line: int) -> bool:
     """Return whether an import statement is on ``line``."""
-    found = syntax(source)
-    return found is not None and any(spans(n, line) for n in found.imports)
+    return any(spans(n, line) for n in syntax(source).imports)
 
 
 def runs_once(source: str | None, line: int, *, in_loop: bool = False) -> bool:
@@ -203,7 +205,7 @@ def runs_once(source: str | None, line: int, *, in_loop: bool = False) -> bool:
     whose only call is on a line that runs once.
     """
     found = syntax(source)
-    if found is None or not any(spans(n, line) for n in found.tree.body):
+    if not any(spans(n, line) for n in found.tree.body):
         return False
     return _runs_once(found, line, NESTED, in_loop=in_loop)
 
@@ -249,8 +251,7 @@ _RUN = frozenset({"run", "Fire"})  # app.run(main), asyncio.run, fire.Fire call 
 def in_a_loop(source: str | None, line: int) -> bool:
     """Return whether ``line`` is in a loop or a comprehension of the innermost Python function around the
     line. Loops around this function do not count."""
-    found = syntax(source)
-    scope = scope_around(found, line) if found is not None else None
+    scope = scope_around(syntax(source), line)
     begins = scope.lineno if scope is not None else 0
     return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in _blocks(source, line))
 
@@ -274,14 +275,12 @@ def runs_as_task(source: str | None, line: int, name: str, caller: str | None, c
 
 def calls_from(source: str | None, line: int) -> list[ast.Call]:
     """Return the calls that begin on ``line``."""
-    found = syntax(source)
-    return found.calls.get(line, []) if found is not None else []
+    return syntax(source).calls.get(line, [])
 
 
 def calls_at(source: str | None, line: int) -> list[ast.Call]:
     """Return the calls of which ``line`` is one of the lines."""
-    found = syntax(source)
-    return [c for c in found.all_calls() if spans(c, line)] if found is not None else []
+    return [c for c in syntax(source).all_calls() if spans(c, line)]
 
 
 def _calls(calls: Iterable[ast.Call], name: str) -> bool:
@@ -298,8 +297,7 @@ def only_loop(source: str | None, name: str, begins: int) -> int | None:
       name: the name of the function.
       begins: the line of the function's ``def``, or of one of its decorators.
     """
-    found = syntax(source)
-    function = definition(found, name, begins) if found is not None else None
+    function = definition(syntax(source), name, begins)
     if function is None:
         return None
     loops = [n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While))]
@@ -307,25 +305,21 @@ def only_loop(source: str | None, name: str, begins: int) -> int | None:
     return outer[0].lineno if len(outer) == 1 else None
 
 
-def definition(file_syntax: Syntax, name: str, begins: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def definition(file_syntax: Syntax, name: str, begins: int) -> Definition | None:
     """Return the first function of a file with this ``name`` whose ``def``, or one of whose decorators, is on
     the line ``begins``. Return None if there is no such function."""
-    named = (n for n in file_syntax.blocks if isinstance(n, FUNCTION) and n.name == name)
+    named = (n for n in file_syntax.functions() if n.name == name)
     return next((n for n in named if begins in (n.lineno, *(d.lineno for d in n.decorator_list))), None)
 
 
-def function_around(
-    file_syntax: Syntax, line: int, *, inside: bool = False
-) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def function_around(file_syntax: Syntax, line: int, *, inside: bool = False) -> Definition | None:
     """Return the innermost function, not counting lambdas, that contains ``line``. Return None for a line
     outside of functions. If ``inside`` is True, a function that begins on the line does not count."""
-    around = [n for n in file_syntax.blocks if isinstance(n, FUNCTION) and spans(n, line)]
+    around = [n for n in file_syntax.functions() if spans(n, line)]
     return max((n for n in around if not inside or n.lineno < line), key=lambda n: n.lineno, default=None)
 
 
-def scope_around(
-    file_syntax: Syntax, line: int
-) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+def scope_around(file_syntax: Syntax, line: int) -> Definition | ast.Lambda | None:
     """Return the innermost function or lambda that contains ``line``. Return None for a line outside of
     functions and lambdas."""
     around = (n for n in file_syntax.blocks if isinstance(n, SCOPES) and spans(n, line))
@@ -353,7 +347,7 @@ def loops_around(source: str | None, line: int, *, comprehensions: bool = False)
 def waits_before(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` calls ``block_until_ready`` on an earlier line."""
     found, around = syntax(source), loop_around(source, line)
-    if found is None or around is None:
+    if around is None:
         return False
     earlier = (call for n in range(around[0], line) for call in found.calls.get(n, ()))
     return any(last_name(call.func) == "block_until_ready" for call in earlier)
@@ -362,9 +356,8 @@ def waits_before(source: str | None, line: int) -> bool:
 def counts_only(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` in the same function is a ``for`` over a ``range``
     whose variable the loop does not read."""
-    found = syntax(source)
     around = loop_around(source, line)
-    for n in found.blocks if found is not None and around is not None else ():
+    for n in syntax(source).blocks if around is not None else ():
         if isinstance(n, ast.For) and (n.lineno, n.end_lineno) == around and isinstance(n.target, ast.Name):
             read = {m.id for s in n.body for m in ast.walk(s) if isinstance(m, ast.Name)}
             return (
@@ -376,7 +369,7 @@ def counts_only(source: str | None, line: int) -> bool:
 def appends(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` in the same function appends to a list."""
     found, around = syntax(source), loop_around(source, line)
-    if found is None or around is None:
+    if around is None:
         return False
     calls = (c for n, each in found.calls.items() if around[0] <= n <= around[1] for c in each)
     return any(isinstance(c.func, ast.Attribute) and c.func.attr == "append" for c in calls)
@@ -385,10 +378,7 @@ def appends(source: str | None, line: int) -> bool:
 def ends_the_loop(source: str | None, line: int) -> bool:
     """Return whether ``line`` is in the condition of a ``while``, or of an ``if`` in a loop whose block has
     ``break`` or ``return`` as one of its statements."""
-    found = syntax(source)
-    around = (
-        [n for n in ast.walk(found.tree) if isinstance(n, (ast.If, ast.While))] if found is not None else []
-    )
+    around = (n for n in ast.walk(syntax(source).tree) if isinstance(n, (ast.If, ast.While)))
     tests = [n for n in around if spans(n.test, line)]
     return any(
         isinstance(n, ast.While)
@@ -399,8 +389,7 @@ def ends_the_loop(source: str | None, line: int) -> bool:
 
 def only_raises(source: str | None, line: int) -> bool:
     """Return whether ``line`` is in the condition of an ``if`` whose block raises an exception."""
-    found = syntax(source)
-    tests = (n for n in (ast.walk(found.tree) if found is not None else ()) if isinstance(n, ast.If))
+    tests = (n for n in ast.walk(syntax(source).tree) if isinstance(n, ast.If))
     return any(spans(n.test, line) and any(isinstance(s, ast.Raise) for s in n.body) for n in tests)
 
 
@@ -412,7 +401,7 @@ def creates_for_each_call(source: str | None, created: int, called: int) -> bool
     ``created``. A line that calls the function around ``created`` (``make_step()``) counts like ``created``.
     """
     found = syntax(source)
-    if found is None:
+    if not found.tree.body:
         return False
     creator, _ = _scope(found, created)
     name = getattr(creator, "name", None)
@@ -435,8 +424,7 @@ def _scope(file_syntax: Syntax, line: int) -> tuple[ast.AST | None, set[ast.AST]
 
 def _blocks(source: str | None, line: int) -> list[ast.stmt | ast.expr]:
     """Return the loops, comprehensions, functions and lambdas that contain ``line``."""
-    found = syntax(source)
-    return [n for n in found.blocks if spans(n, line)] if found is not None else []
+    return [n for n in syntax(source).blocks if spans(n, line)]
 
 
 def spans(node: ast.stmt | ast.expr, line: int) -> bool:
@@ -454,12 +442,12 @@ def begins_at(node: ast.stmt | ast.expr) -> int:
 _CALLBACKS = frozenset({"pure_callback", "io_callback"})
 
 
-def callback_around(source: str | None, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def callback_around(source: str | None, line: int) -> Definition | None:
     """Return the innermost def around ``line`` if the source passes this def to JAX as a callback:
     ``jax.debug.callback(show, x)``, ``io_callback(partial(show, 2), None, x)``; else None."""
     found = syntax(source)
-    innermost = function_around(found, line) if found is not None else None
-    if found is None or innermost is None:
+    innermost = function_around(found, line)
+    if innermost is None:
         return None
     for call in found.all_calls():
         name = last_name(call.func)
@@ -521,7 +509,7 @@ def depends_on_a_condition(source: str | None, line: int, text: str | None = Non
     (unknown) counts as a part of the condition.
     """
     found, loop = syntax(source), loop_around(source, line)
-    if found is None or loop is None:
+    if loop is None:
         return False
     inside = (n for n in ast.walk(found.tree) if isinstance(n, ast.If) and loop[0] <= n.lineno <= loop[1])
     return any(
@@ -549,13 +537,8 @@ def prints_its_value(source: str | None, line: int) -> bool:
 
 def _statement(source: str | None, line: int) -> ast.Assign | ast.AnnAssign | ast.Expr | None:
     """Return the assignment or the call on ``line``; None if it has neither."""
-    found = syntax(source)
     kinds = (ast.Assign, ast.AnnAssign, ast.Expr)
-    around = (
-        n
-        for n in (ast.walk(found.tree) if found is not None else ())
-        if isinstance(n, kinds) and spans(n, line)
-    )
+    around = (n for n in ast.walk(syntax(source).tree) if isinstance(n, kinds) and spans(n, line))
     return max(around, key=lambda n: n.lineno, default=None)
 
 
@@ -575,8 +558,6 @@ def reached_now_and_then(source: str | None, line: int, text: str | None = None)
     decides, whose condition has a remainder (``i % 50``) or a name that its block sets. Or each iteration of
     the innermost loop around the line also runs another loop. ``text`` as in ``depends_on_a_condition``."""
     found = syntax(source)
-    if found is None:
-        return False
     around = _blocks(source, line)
     inside = list(ast.walk(scope_around(found, line) or found.tree))
     for n in inside:
@@ -594,8 +575,7 @@ def reached_now_and_then(source: str | None, line: int, text: str | None = None)
 def tests_a_remainder_first(source: str | None, line: int) -> bool:
     """Return whether ``line`` has an ``and`` whose first part has a remainder, so that Python evaluates the
     rest only in some iterations: ``i % 50 == 0 and loss < best``."""
-    found = syntax(source)
-    conditions = [n for n in ast.walk(found.tree) if isinstance(n, ast.BoolOp)] if found is not None else []
+    conditions = (n for n in ast.walk(syntax(source).tree) if isinstance(n, ast.BoolOp))
     first = [n.values[0] for n in conditions if isinstance(n.op, ast.And) and spans(n, line)]
     inside = (n for value in first for n in ast.walk(value) if isinstance(n, ast.BinOp))
     return any(isinstance(n.op, ast.Mod) for n in inside)
@@ -605,10 +585,9 @@ def whole_condition(source: str | None, line: int, text: str) -> str | None:
     """Return the condition ``a and b`` or ``a or b`` on ``line`` as text, if ``text`` is one of its parts but
     not the last; else None."""
     # Python 3.11 gives the place of an earlier part for the test of a later part.
-    found = syntax(source)
-    tests = (n for n in ast.walk(found.tree) if isinstance(n, ast.BoolOp)) if found is not None else ()
-    for n in tests:
-        if spans(n, line) and text in [ast.unparse(value) for value in n.values[:-1]]:
+    conditions = (n for n in ast.walk(syntax(source).tree) if isinstance(n, ast.BoolOp) and spans(n, line))
+    for n in conditions:
+        if text in [ast.unparse(value) for value in n.values[:-1]]:
             return ast.unparse(n)
     return None
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import names_in, names_read, root
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, begins_at, last_name, spans, syntax
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS, begins_at, last_name, spans, syntax
 
 LIBRARIES = frozenset({"numpyro"})
 
@@ -34,10 +34,8 @@ def loop_of_sites(source: str | None, line: int) -> Sites | None:
     (``name = f"z_{i}"``). If a function of the file makes a sample site with a name that it gets, an f-string
     that is passed to it counts as such a name. Return None if there is no such loop."""
     found = syntax(source)
-    if found is None:
-        return None
     known = names_of(found.imports, LIBRARIES)
-    helpers = {f.name for f in found.blocks if isinstance(f, FUNCTION) and _samples(f, known)}
+    helpers = {f.name for f in found.functions() if _samples(f, known)}
     loops = [n for n in found.blocks if isinstance(n, (ast.For, *COMPREHENSIONS)) and spans(n, line)]
     for loop in sorted(loops, key=lambda n: (n.lineno, n.col_offset)):
         over = loop if isinstance(loop, ast.For) else loop.generators[0]

@@ -9,8 +9,8 @@ import builtins
 import re
 from collections.abc import Collection
 
-from jaxscope.analysis.line_names import Definition, full_name, function, imported, takes_objects
-from jaxscope.analysis.rewrap_site import function_around, last_name, syntax
+from jaxscope.analysis.line_names import full_name, function, imported, takes_objects
+from jaxscope.analysis.rewrap_site import Definition, function_around, last_name, syntax
 
 # Functions of jax.numpy whose result has a size that depends on values -> the option that fixes the size
 _SIZED = dict.fromkeys(
@@ -32,8 +32,6 @@ def by_values(source: str | None, first: int, last: int) -> tuple[int, str, str]
     the size. Only functions of ``jax.numpy`` count, and only calls without the option. Return None if there
     is none."""
     found = syntax(source)
-    if found is None:
-        return None
     names = imported(found)
     for line in range(first, last + 1):
         for call in found.calls.get(line, ()):
@@ -71,7 +69,7 @@ def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[st
     Return None if the source does not tell: the function is not found, takes objects, or calls functions of
     other files than those of JAX and NumPy."""
     found, defined = syntax(source), function(source, name)
-    if found is None or defined is None or takes_objects(source, name) or defined.args.vararg is not None:
+    if defined is None or takes_objects(source, name) or defined.args.vararg is not None:
         return None
     names, parameters = imported(found), _parameters(defined)
     static = {p for p, value in _defaults(defined) if isinstance(value.value, (bool, str))}
@@ -105,8 +103,8 @@ def object_created_for(source: str | None, name: str, parameters: Collection[str
     ``outer`` of the same file creates a new object in each call: ``model = Model()``, ``predict(model, x)``.
     Return None if there is none."""
     found = syntax(source)
-    for call in (c for calls in (found.calls.values() if found is not None else ()) for c in calls):
-        outer = function_around(found, call.lineno) if found is not None else None
+    for call in found.all_calls():
+        outer = function_around(found, call.lineno)
         if outer is None or last_name(call.func) != name.rpartition(".")[2]:
             continue
         created = {

@@ -112,10 +112,9 @@ def _listed(source: str | None, batched: BatchedBranches, file: str) -> Iterator
     """Yield the branches of a conditional that gets them in a variable: the items of the only list or tuple
     in ``source`` (the text of ``file``) that names at least two functions with operations in the program;
     nothing if there are several."""
-    found = syntax(source)
     lists = [
         node.elts
-        for node in (ast.walk(found.tree) if found is not None else ())
+        for node in ast.walk(syntax(source).tree)
         if isinstance(node, (ast.List, ast.Tuple)) and isinstance(node.ctx, ast.Load) and len(node.elts) > 1
         if sum(isinstance(e, ast.Name) and _has_work(batched, file, e) for e in node.elts) > 1
     ]

@@ -96,8 +96,7 @@ def turned_on(source: str | None) -> Iterator[tuple[str, int]]:
     """Yield (setting, line number) for each setting of JAX that ``source`` turns on, with ``jax.config``,
     ``os.environ`` or a function: ``jax.debug_nans(True)``. Some pairs are no settings: ``jax.devices()``
     gives ``jax_devices``."""
-    found = syntax(source)
-    for node in ast.walk(found.tree) if found is not None else ():
+    for node in ast.walk(syntax(source).tree):
         if isinstance(node, ast.Assign) and _may_be_true(node.value):
             for target in node.targets:
                 if isinstance(target, ast.Attribute) and ast.unparse(target.value).endswith("config"):

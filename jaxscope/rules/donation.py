@@ -110,7 +110,7 @@ def _is_written(run: Run, f: Function, name: str) -> bool:
     file of ``f``. True if the file cannot be read."""
     source = sources.of(run)(f.seen.file) if f.seen.file is not None else None
     found = rewrap_site.syntax(source)
-    if found is None:
+    if not found.tree.body:
         return True
     nodes = ast.walk(found.tree)
     return any(name in (getattr(n, "id", None), getattr(n, "attr", None)) for n in nodes)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from jaxscope.analysis import line_names
 from jaxscope.analysis.jit_decorators import JITS
+from jaxscope.analysis.rewrap_site import Definition
 from jaxscope.model.call_places import object_for_each_place
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.file_owner import STANDING, Standing
@@ -62,7 +63,7 @@ def differentiated(wrappers: Sequence[str]) -> Message | None:
     return message("count-for-argnums", transformation=found) if found is not None else None
 
 
-def _maker(group: Group) -> line_names.Definition | None:
+def _maker(group: Group) -> Definition | None:
     """Return the definition of the function whose body defines the recompiled function of ``group``; None if
     unknown."""
     seen = group.function.seen

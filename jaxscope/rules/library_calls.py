@@ -32,8 +32,8 @@ def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
     """Return the call of SciPy that gets the function around ``line`` as an argument: ``minimize(objective,
     x0)``; None if there is none."""
     found = syntax(source)
-    around = function_around(found, line) if found is not None else None
-    if found is None or around is None:
+    around = function_around(found, line)
+    if around is None:
         return None
     names = names_of(found.imports, {"scipy"})
     for call in found.all_calls() if names else ():
@@ -44,8 +44,7 @@ def called_by_scipy(source: str | None, line: int) -> ast.Call | None:
 
 def calls_of_scipy(source: str | None, line: int) -> list[ast.Call]:
     """Return the calls of ``scipy.optimize.minimize`` at ``line``, also if they begin on a line above."""
-    found = syntax(source)
-    names = names_of(found.imports, {"scipy"}) if found is not None else set[str]()
+    names = names_of(syntax(source).imports, {"scipy"})
     calls = calls_at(source, line) if names else ()
     return [c for c in calls if last_name(c.func) == "minimize" and root(c.func) in names]
 

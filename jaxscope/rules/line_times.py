@@ -258,10 +258,7 @@ def _at(t: LineTime) -> tuple[str, int]:
 def _scan_of(run: Run, loop: Loop) -> loop_calls.Scan | None:
     """Return how ``jax.lax.scan`` could replace ``loop``; None if the source does not show that it could."""
     source = sources.of(run)(loop.line.file)
-    found = syntax(source)
-    if found is None:
-        return None
-    modules = names_of(found.imports, JAX_ROOTS)
+    modules = names_of(syntax(source).imports, JAX_ROOTS)
     for c in run.compilations.values():
         at = c.site
         if at is None or at.file != loop.line.file or not loop.line.line <= at.line <= loop.last:
@@ -493,7 +490,7 @@ def _is_python(run: Run, t: LineTime) -> bool:
         return True
     source = sources.of(run)(t.stack[0].file)
     found = syntax(source)
-    if found is None:
+    if not found.tree.body:
         return False
     known = names_of(found.imports, sys.stdlib_module_names | NUMERIC) | set(vars(builtins))
     calls = [n for n in found.calls.get(t.stack[0].line, ()) if n.col_offset == t.column]

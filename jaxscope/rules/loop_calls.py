@@ -149,10 +149,8 @@ def _for_each_row(run: Run) -> Iterator[tuple[Finding, range]]:
 def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> bool:
     """Return whether the body of the loop around ``call`` makes hardly any calls but ``call``, those of JAX
     and of ``jitted`` functions."""
-    found = syntax(sources.of(run)(c.site.file) or "") if c.site is not None else None
-    return found is not None and loop_calls.makes_no_other_calls(
-        call, jitted, names_of(found.imports, JAX_ROOTS)
-    )
+    source = sources.of(run)(c.site.file) if c.site is not None else None
+    return loop_calls.makes_no_other_calls(call, jitted, names_of(syntax(source).imports, JAX_ROOTS))
 
 
 def _rows(run: Run, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
@@ -255,12 +253,8 @@ def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> b
         return False
     if _has_another_like(larger, c):
         return False
-    found = syntax(sources.of(run)(g.seen.file) or "") if g.seen.file is not None else None
-    defined = [
-        n
-        for n in (found.blocks if found is not None else ())
-        if isinstance(n, ast.FunctionDef) and n.name == g.seen.name
-    ]
+    source = sources.of(run)(g.seen.file) if g.seen.file is not None else None
+    defined = [n for n in syntax(source).blocks if isinstance(n, ast.FunctionDef) and n.name == g.seen.name]
     return bool(defined) and not any(_EVALUATES.search(ast.unparse(n)) for n in defined)
 
 

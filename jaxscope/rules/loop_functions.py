@@ -98,8 +98,6 @@ def _is_for_jax(source: str | None, line: int, name: str) -> bool:
     transforms, which call it once: ``jax.grad(lambda x: loss(x, y))(x)``, ``eqx.filter_grad(loss)``. Flax
     calls the method that ``net.apply(variables, x, method=net.encode)`` names once, too."""
     found = syntax(source)
-    if found is None:
-        return False
     calls, jax = found.calls.get(line, []), names_of(found.imports, JAX_ROOTS)
     methods = [k for c in calls for k in c.keywords if k.arg == "method" and last_name(k.value) == name]
     to = [c for c in calls if any(isinstance(a, ast.Lambda) or last_name(a) == name for a in c.args)]

@@ -254,10 +254,9 @@ def _added_in_half(c: Compilation) -> str | None:
 def _added_up(source: str | None, line: int) -> str | None:
     """Return the variable to which ``line``, in a loop, adds something: ``total`` for ``total = total + x``
     and for ``total += x``. Return None if the line adds to no variable, or is not in a loop."""
-    found = syntax(source)
-    if found is None or not in_a_loop(source, line):
+    if not in_a_loop(source, line):
         return None
-    for n in ast.walk(found.tree):
+    for n in ast.walk(syntax(source).tree):
         if isinstance(n, (ast.Assign, ast.AugAssign)) and spans(n, line):
             if isinstance(n, ast.AugAssign):
                 return ast.unparse(n.target) if isinstance(n.op, ast.Add) else None
@@ -279,7 +278,7 @@ def tolerance_below_precision(run: Run) -> Iterator[Finding]:
     for file, functions in functions_that_ran(run).items():
         source = sources.of(run)(file)
         found = syntax(source)
-        if found is None or file in wide:
+        if file in wide:
             continue
         solvers, ran = names_of(found.imports, SOLVERS), key_reuse.called_in(source, functions)
         for call in (c for c in found.all_calls() if root(c.func) in solvers):

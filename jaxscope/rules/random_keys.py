@@ -159,13 +159,12 @@ def _vmap_of(run: Run, draw: Frame | None) -> Frame | None:
     """Return the line that applies ``vmap`` to the function that contains the line ``draw``. Return None if
     no line of the file does, or if several do."""
     source = sources.of(run)(draw.file) if draw is not None else None
-    found = syntax(source)
-    if draw is None or found is None:
+    if draw is None:
         return None
     function = draw.function.rpartition(".")[2]
     lines = {
         line
-        for line, calls in found.calls.items()
+        for line, calls in syntax(source).calls.items()
         for c in calls
         if last_name(c.func) in VMAPS and c.args and last_name(c.args[0]) == function
     }

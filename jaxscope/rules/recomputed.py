@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import jit_decorators
-from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
+from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
@@ -56,10 +56,8 @@ def _line(run: Run, stack: Sequence[Frame]) -> Frame | None:
     for file in dict.fromkeys(f.file for f in stack):
         source = text(file)
         found = syntax(source)
-        if found is None:
-            continue
         called = [c for c in found.all_calls() if last_name(c.func) in CHECKPOINTS]
-        decorators = [d for n in found.blocks if isinstance(n, FUNCTION) for d in n.decorator_list]
+        decorators = [d for n in found.functions() for d in n.decorator_list]
         decorators = [d for d in decorators if last_name(d) in CHECKPOINTS]
         named += [(file, n.lineno) for n in (*called, *decorators)]
     # The only line with a checkpoint; else the first line that differentiates; else the innermost line.

@@ -131,8 +131,7 @@ def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | 
     source = sources.of(run)(c.site.file)
     compiled = loop_calls.call_at(source, c.site.line, c.missed.column, f.seen.name)
     name = last_name(compiled.func) if compiled is not None else None
-    found = syntax(source)
-    for call in found.all_calls() if found is not None and name is not None else ():
+    for call in syntax(source).all_calls() if name is not None else ():
         looped = loop_calls.find(source, call.lineno, call.col_offset, name or "")
         if looped is None or looped.outer is None or last_name(call.func) != name:
             continue

@@ -542,9 +542,9 @@ def _puts_a_tree(run: Run, t: Transfer, at: Frame) -> bool:
 def _rows_of_copy(run: Run, t: Transfer) -> str | None:
     """Return the call that copies only the rows that the line of ``t`` uses: ``jnp.array(x[i])`` if the line
     has ``jnp.array(x)[i]``. Return None if the line takes no part of the copy, or is unknown."""
-    found = syntax(sources.of(run)(t.source.file)) if t.source is not None else None
-    if found is None or t.source is None:
+    if t.source is None:
         return None
+    found = syntax(sources.of(run)(t.source.file))
     copies = [
         call
         for call in found.calls.get(t.source.line, [])
