@@ -17,6 +17,7 @@ from jaxscope.analysis import line_names
 from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     Syntax,
+    bind,
     calls_from,
     function_around,
     last_name,
@@ -163,23 +164,17 @@ def function_made_for(source: str | None, name: str, caller: str | None, line: i
     found, defined = syntax(caller), line_names.function(source, name)
     if defined is None:
         return None
-    names = [a.arg for a in (*defined.args.posonlyargs, *defined.args.args) if a.arg != "self"]
     called = {last_name(n.func) for n in ast.walk(defined) if isinstance(n, ast.Call)}
     around = function_around(found, line)
     made = defined_inside(around) if around is not None else set()
     for n in ast.walk(around or found.tree):
         if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call):
             made |= {t.id for t in n.targets if isinstance(t, ast.Name)}
-    for call in calls_from(caller, line):
-        if last_name(call.func) != defined.name:
-            continue
-        given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
-        for parameter, value in given:
-            new = isinstance(value, (ast.Lambda, ast.Call)) or (
-                isinstance(value, ast.Name) and value.id in made
-            )
-            if parameter is not None and parameter in called and new:
-                return parameter
+    calls = (c for c in calls_from(caller, line) if last_name(c.func) == defined.name)
+    for parameter, value in (pair for c in calls for pair in bind(c, defined)):
+        new = isinstance(value, (ast.Lambda, ast.Call)) or getattr(value, "id", None) in made
+        if parameter in called and new:
+            return parameter
     return None
 
 
@@ -198,23 +193,21 @@ def _new_function_in(file_syntax: Syntax, call: ast.Call) -> tuple[str, str] | N
     """Return (name, outer) as ``new_function_passed`` does, for ``call``: the function around it defines what
     it passes, or gets it from a caller that defines it."""
     around = function_around(file_syntax, call.lineno)
-    passed = [a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)]
-    if around is None or not passed:
+    names = [a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)]
+    if around is None or not names:
         return None
-    own = next((name for name in passed if name in defined_inside(around)), None)
+    own = next((name for name in names if name in defined_inside(around)), None)
     if own is not None:
         return own, around.name
-    names = [a.arg for a in (*around.args.posonlyargs, *around.args.args) if a.arg != "self"]
     for outer in file_syntax.all_calls():
         caller = function_around(file_syntax, outer.lineno)
         if last_name(outer.func) != around.name or caller is None:
             continue
         new = defined_inside(caller)
-        given = [*zip(names, outer.args, strict=False), *((k.arg, k.value) for k in outer.keywords)]
-        for parameter, value in given:
-            if parameter in passed and isinstance(value, ast.Lambda):
+        for value in (value for parameter, value in bind(outer, around) if parameter in names):
+            if isinstance(value, ast.Lambda):
                 return "the lambda", caller.name
-            if parameter in passed and isinstance(value, ast.Name) and value.id in new:
+            if isinstance(value, ast.Name) and value.id in new:
                 return value.id, caller.name
     return None
 

@@ -21,6 +21,7 @@ from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     Definition,
     Syntax,
+    bind,
     function_around,
     last_name,
     syntax,
@@ -320,14 +321,12 @@ def _drawn_by(call: ast.Call, function: ast.FunctionDef, draws: Draws) -> Iterat
     chosen = _chosen(function)
     inside = [n for n in ast.walk(function) if isinstance(n, ast.Call) and n not in chosen]
     keys = {key_of(n) for n in inside if draws.name(n) not in (None, *NO_DRAW, *_SELECTS)}
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     within = [n for n in ast.walk(function) if isinstance(n, (*FUNCTION, ast.Lambda)) and n is not function]
     set_inside = {a.arg for n in within for a in ast.walk(n.args) if isinstance(a, ast.arg)}
     set_inside |= _stored(function).keys()
     if any(isinstance(a, ast.Starred) for a in call.args):
         return
-    passed = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
-    for name, value in passed:
+    for name, value in bind(call, function):
         if name in keys and name not in set_inside and isinstance(value, ast.Name):
             yield value.id
 

@@ -20,6 +20,7 @@ from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     SCOPES,
     Syntax,
+    bind,
     calls_from,
     depends_on_a_condition,
     last_name,
@@ -772,11 +773,8 @@ def _passed_as(source: str | None, call: ast.Call, variable: str) -> tuple[str, 
     defined = line_names.function(source, name) if name is not None else None
     if defined is None or name is None:
         return None
-    names = [a.arg for a in (*defined.args.posonlyargs, *defined.args.args)]
-    names = names[1:] if names[:1] == ["self"] else names
-    by_name = ((k.value, k.arg) for k in call.keywords)
-    for value, parameter in (*zip(call.args, names, strict=False), *by_name):
-        if isinstance(value, ast.Name) and value.id == variable and parameter is not None:
+    for parameter, value in bind(call, defined):
+        if isinstance(value, ast.Name) and value.id == variable:
             return name, parameter
     return None
 

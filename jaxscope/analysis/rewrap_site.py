@@ -626,6 +626,18 @@ def _loops_of_each_iteration(loop: ast.AST) -> Iterator[ast.For | ast.While]:
             yield from _loops_of_each_iteration(n)
 
 
+def positional(function: Definition) -> list[str]:
+    """Return the parameters of ``function`` that a call can pass by position, without ``self``."""
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    return names[1:] if names[:1] == ["self"] else names
+
+
+def bind(call: ast.Call, function: Definition) -> list[tuple[str, ast.expr]]:
+    """Return (parameter, argument) for the arguments that ``call`` passes to ``function``."""
+    by_name = ((k.arg, k.value) for k in call.keywords if k.arg is not None)
+    return [*zip(positional(function), call.args, strict=False), *by_name]
+
+
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
     """Yield the syntax nodes inside a function, loop or module, one statement after the other. Functions and
     classes in it are yielded, the nodes inside them are not."""

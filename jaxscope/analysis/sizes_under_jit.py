@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 
 from jaxscope.analysis.line_names import full_name, function, imported, takes_objects
-from jaxscope.analysis.rewrap_site import Definition, function_around, last_name, syntax
+from jaxscope.analysis.rewrap_site import Definition, bind, function_around, last_name, positional, syntax
 
 # Functions of jax.numpy whose result has a size that depends on values -> the option that fixes the size
 _SIZED = dict.fromkeys(
@@ -86,11 +86,11 @@ def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[st
             static |= {v.id for v in values if isinstance(v, ast.Name) and _NUMBER.fullmatch(v.id)}
         if called in _WITH_SIZE:
             static |= {a.id for a in n.args[:2] if isinstance(a, ast.Name)}
-        elif called is not None and function(source, called) is not None and called != name:
+        elif called is not None and (own := function(source, called)) is not None and called != name:
             inner = python_parameters(source, called, depth - 1) if depth else None
             if inner is None:
                 return None
-            static |= {a for a, p in _passed(source, n, called) if p in inner}
+            static |= {v.id for p, v in bind(n, own) if p in inner and isinstance(v, ast.Name)}
         elif isinstance(n.func, ast.Name) and not {n.func.id} & (_BUILTINS | {*parameters}):
             package = full_name(n.func, names).partition(".")[0]
             if package not in ("jax", "numpy", "math", "functools"):
@@ -102,10 +102,12 @@ def object_created_for(source: str | None, name: str, parameters: Collection[str
     """Return (parameter, outer): one of ``parameters`` of the function ``name`` for which the function
     ``outer`` of the same file creates a new object in each call: ``model = Model()``, ``predict(model, x)``.
     Return None if there is none."""
-    found = syntax(source)
+    found, defined = syntax(source), function(source, name)
+    if defined is None:
+        return None
     for call in found.all_calls():
         outer = function_around(found, call.lineno)
-        if outer is None or last_name(call.func) != name.rpartition(".")[2]:
+        if outer is None or last_name(call.func) != defined.name:
             continue
         created = {
             t.id
@@ -115,8 +117,8 @@ def object_created_for(source: str | None, name: str, parameters: Collection[str
             for t in n.targets
             if isinstance(t, ast.Name)
         }
-        for variable, parameter in _passed(source, call, name):
-            if parameter in parameters and variable in created:
+        for parameter, value in bind(call, defined):
+            if parameter in parameters and isinstance(value, ast.Name) and value.id in created:
                 return parameter, outer.name
     return None
 
@@ -138,19 +140,9 @@ def _operands(test: ast.expr) -> list[ast.expr]:
 
 def _defaults(defined: Definition) -> list[tuple[str, ast.Constant]]:
     """Return (parameter, default) for the parameters of ``defined`` whose default is a constant."""
-    positional = [a.arg for a in (*defined.args.posonlyargs, *defined.args.args)]
-    last = zip(reversed(positional), reversed(defined.args.defaults), strict=False)
+    last = zip(reversed(positional(defined)), reversed(defined.args.defaults), strict=False)
     by_name = zip((a.arg for a in defined.args.kwonlyargs), defined.args.kw_defaults, strict=True)
     return [(name, value) for name, value in (*last, *by_name) if isinstance(value, ast.Constant)]
-
-
-def _passed(source: str | None, call: ast.Call, name: str) -> list[tuple[str, str]]:
-    """Return (variable, parameter) for the variables that ``call`` passes to the function ``name``."""
-    defined = function(source, name)
-    if defined is None:
-        return []
-    given = [*zip(_parameters(defined), call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
-    return [(value.id, p) for p, value in given if p is not None and isinstance(value, ast.Name)]
 
 
 def dynamic_slice(text: str | None) -> str | None:
@@ -195,11 +187,9 @@ def _sizes(source: str | None, call: ast.Call) -> list[ast.expr]:
         return []
     inside = [n for n in ast.walk(defined) if isinstance(n, ast.Call) and last_name(n.func) in _WITH_SIZE]
     used = {a.id for n in inside for a in n.args[:2] if isinstance(a, ast.Name)}
-    passed = [*zip(_parameters(defined), call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
-    return [value for parameter, value in passed if parameter in used]
+    return [value for parameter, value in bind(call, defined) if parameter in used]
 
 
 def _parameters(defined: Definition) -> list[str]:
     """Return the names of the parameters of ``defined``, without ``self``."""
-    names = [a.arg for a in (*defined.args.posonlyargs, *defined.args.args, *defined.args.kwonlyargs)]
-    return names[1:] if names[:1] == ["self"] else names
+    return [*positional(defined), *(a.arg for a in defined.args.kwonlyargs)]
