@@ -9,7 +9,7 @@ import msgspec
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.stablehlo import work
 from jaxscope.analysis.stablehlo.executions import Executions
-from jaxscope.analysis.stablehlo.module import CALLS, Module
+from jaxscope.analysis.stablehlo.module import Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.analysis.stablehlo.values import Value
 from jaxscope.schema.keys import Frame
@@ -91,7 +91,6 @@ def _masks(module: Module, sources: Sources, own: Sequence[int]) -> list[int]:
     masks = [0] * len(module.ops)
     passed: list[list[int]] = [[0] * len(f.arguments) for f in module.functions]
     main = module.main()
-    by_name = {f.name: k for k, f in enumerate(module.functions)}
     everything = 0
     for mask in own:
         everything |= mask
@@ -106,7 +105,7 @@ def _masks(module: Module, sources: Sources, own: Sequence[int]) -> list[int]:
             for one in each:
                 mask |= one
             masks[index] = mask
-            callee = by_name.get(op.callee or "") if op.name in CALLS else None
+            callee = module.callee(op)
             if callee is not None:
                 complete = len(each) == len(passed[callee])
                 for k in range(len(passed[callee])):

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 import msgspec
 
 from jaxscope.analysis.stablehlo import flow, work
-from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, Module
+from jaxscope.analysis.stablehlo.module import CONSTANTS, Module
 from jaxscope.analysis.stablehlo.sources import BRANCHES, Sources
 from jaxscope.schema.keys import Frame
 
 LEAST = 100_000  # operations before a conditional that are listed
 SHARE = 0.1  # of the program's operations
-LINES = 3
 
 
 class BranchWork(msgspec.Struct, frozen=True):
@@ -49,7 +48,6 @@ def find(module: Module, sources: Sources) -> list[BranchWork]:
         return []
     shares, values = work.Shares(module, sources), flow.Flow(module)
     whole = _totals(module, sources, shares.rounds)
-    functions = {f.name: k for k, f in enumerate(module.functions)}
     for index in conditionals:
         line, times = sources.own(index).frame, sources.times[module.ops[index].function]
         constant = values.constant(values.operand(flow.ReachedValue(index), 0))  # XLA takes the branch out
@@ -58,7 +56,7 @@ def find(module: Module, sources: Sources) -> list[BranchWork]:
         for alone in _only_used_by(module, values.users, index):
             counts: dict[int, int] = {}
             for k in alone:
-                callee = functions.get(module.ops[k].callee or "") if module.ops[k].name in CALLS else None
+                callee = module.callee(module.ops[k])
                 counts[k] = whole[callee] if callee is not None else work.operations(module.ops[k])
             operations = sum(counts.values())
             if 2 * sum(n for k, n in counts.items() if sources.backward(k)) > operations:
@@ -66,13 +64,7 @@ def find(module: Module, sources: Sources) -> list[BranchWork]:
             share = shares.of(index, times * operations)
             if operations < LEAST or share is None or share < SHARE:
                 continue
-            by_line: dict[Frame, int] = {}
-            for k, n in counts.items():
-                frame = sources.frame(k)
-                if frame is not None and n:
-                    by_line[frame] = by_line.get(frame, 0) + n
-            lines = tuple(sorted(by_line, key=lambda f: -by_line[f])[:LINES])
-            found.append(BranchWork(operations, share, line, lines))
+            found.append(BranchWork(operations, share, line, sources.costliest_lines(counts)))
     return sorted(found, key=lambda w: -w.operations)
 
 
@@ -104,13 +96,12 @@ def _only_used_by(module: Module, readers: dict[int, list[int]], index: int) -> 
 def _totals(module: Module, sources: Sources, rounds: int) -> list[int]:
     """Return the number of arithmetic operations of one call of each function of the module, with those of
     the functions that it calls. Operations in loops count ``rounds`` times."""
-    functions = {f.name: k for k, f in enumerate(module.functions)}
     totals = [0] * len(module.functions)
     for k in reversed(sources.order):  # called functions first
         f = module.functions[k]
         for index in range(f.first, f.end):
             op = module.ops[index]
-            callee = functions.get(op.callee or "") if op.name in CALLS else None
+            callee = module.callee(op)
             own = work.operations(op) * (rounds if sources.in_loop(index) else 1)
             totals[k] += totals[callee] if callee is not None else own
     return totals

@@ -79,9 +79,9 @@ def _is_of_difference(
     value = flow.operand(reader, k)
     if value is None:
         return False
-    ops = flow.module.ops
+    module, ops = flow.module, flow.module.ops
     inside = ops[reader.at].function  # the use is the call of this function if the value is from outside
-    users = {u for u in flow.users.get(value.at, ()) if u != reader.at and flow.callee(ops[u]) != inside}
+    users = {u for u in flow.users.get(value.at, ()) if u != reader.at and module.callee(ops[u]) != inside}
     if not all(_is_of_gradient(flow, sources, user, kept, DEPTH) for user in users):
         return False
     op = ops[value.at]

@@ -347,7 +347,7 @@ class _Search:
             seen.add((user, operand))
             if op.name in NOT_OPERATIONS:
                 further = self.flow.after(user)
-            elif self.flow.callee(op) is not None:
+            elif self.flow.module.callee(op) is not None:
                 further = self.flow.inside(user, operand)
             elif op.name == "stablehlo.real":
                 continue
@@ -519,7 +519,7 @@ class _Search:
                 found.add(op.name)
             elif op.name in NOT_OPERATIONS:
                 left += self.flow.after(user) or ()
-            elif self.flow.callee(op) is not None:
+            elif self.flow.module.callee(op) is not None:
                 left += self.flow.inside(user, operand) or ()
             else:
                 left += [(further, user) for further in self._readers(user)]
@@ -542,7 +542,7 @@ class _Search:
     def _read_by(self, user: int, operand: int, depth: int) -> int | None:
         """Return how many elements of ``operand`` the operation ``user`` reads; see ``_elements_read``."""
         op = self.ops[user]
-        if op.name in NOT_OPERATIONS or self.flow.callee(op) is not None:
+        if op.name in NOT_OPERATIONS or self.flow.module.callee(op) is not None:
             ends = op.name in NOT_OPERATIONS
             further = self.flow.after(user) if ends else self.flow.inside(user, operand)
             total = 0
@@ -586,7 +586,7 @@ class _Search:
         op = self.ops[user]
         if depth == 0:
             return False
-        callee = self.flow.callee(op)
+        callee = self.flow.module.callee(op)
         if op.name in NOT_OPERATIONS or callee is not None:
             if callee is not None and self._is_jax_diagonal(op, callee):
                 return True
@@ -618,7 +618,7 @@ class _Search:
         """Return whether the function with the operations ``inside``, or a function that it calls, compares
         two indices for equality, and so selects the main diagonal. False for a diagonal with an offset."""
         for index in inside if depth > 0 else ():
-            op, callee = self.ops[index], self.flow.callee(self.ops[index])
+            op, callee = self.ops[index], self.flow.module.callee(self.ops[index])
             if op.name == "stablehlo.compare" and _EQUAL.search(op.detail):
                 mask = self._compared(ReachedValue(index))
                 return mask is not None and mask.is_diagonal

@@ -109,7 +109,6 @@ class Constraints:
 
     def __init__(self, module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> None:
         self._module, self._sources, self._meshes = module, sources, meshes
-        self._functions = {f.name: i for i, f in enumerate(module.functions)}
         self._of: dict[int, str] = {}  # index of a constraint -> "argument" or "result"
         main = module.main()
         self.arguments: dict[int, Request] = {}
@@ -139,7 +138,7 @@ class Constraints:
             for index in range(function.first, function.end):
                 op = self._module.ops[index]
                 taken = [_at(arguments, -1 - k) for k in op.operands]
-                called = self._functions.get(op.callee or "") if op.name in CALLS else None
+                called = self._module.callee(op)
                 if op.parent is None and _is_request(op) and len(taken) == 1 and taken[0] is not None:
                     found.setdefault(taken[0], []).append(index)
                 elif (
@@ -181,9 +180,10 @@ class Constraints:
             op = self._module.ops[made]
             if _is_request(op):
                 return made
-            if op.name not in CALLS or op.callee not in self._functions:
+            called = self._module.callee(op)
+            if called is None:
                 return None
-            function, position = self._module.functions[self._functions[op.callee]], pick
+            function, position = self._module.functions[called], pick
         return None
 
     def listed(self) -> list[Constraint]:
@@ -253,7 +253,7 @@ class Constraints:
     def _element_by_element(self, op: Op) -> bool:
         """Return whether ``op`` is an elementwise operation, or a call of a function with elementwise
         operations only."""
-        called = self._functions.get(op.callee or "") if op.name in CALLS else None
+        called = self._module.callee(op)
         inside: Iterable[Op] = (op,)
         if called is not None:
             function = self._module.functions[called]

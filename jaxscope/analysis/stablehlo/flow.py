@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from jaxscope.analysis.stablehlo import types, work
-from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module, Op
 
 # Operations whose result has the same numbers as their operand, in other places or repeated
 BROADCAST = "stablehlo.broadcast_in_dim"
@@ -43,16 +43,11 @@ class Flow:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.users = users(module)
-        self._functions = {f.name: k for k, f in enumerate(module.functions)}
         self._called: list[list[int]] = [[] for _ in module.functions]
         for index, op in enumerate(module.ops):
-            callee = self.callee(op)
+            callee = module.callee(op)
             if callee is not None:
                 self._called[callee].append(index)
-
-    def callee(self, op: Op) -> int | None:
-        """Return the index of the function of the module that ``op`` calls, or None if it calls none."""
-        return self._functions.get(op.callee or "") if op.name in CALLS else None
 
     def operand(self, value: ReachedValue, k: int) -> ReachedValue | None:
         """Return the operation whose result is operand ``k`` of the operation ``value.at``, also if it is in
@@ -100,7 +95,7 @@ class Flow:
         """Return ``value``, or, if it is a call, the operation in the called function that computes the
         result with the type ``result_type``. Return None if this operation is unknown."""
         op = self.module.ops[value.at]
-        callee = self.callee(op)
+        callee = self.module.callee(op)
         if callee is None:
             return value
         function = self.module.functions[callee]
@@ -146,7 +141,7 @@ class Flow:
           operand: the value, as ``Op.operands`` of the call has it.
         """
         op = self.module.ops[call]
-        callee = self.callee(op)
+        callee = self.module.callee(op)
         if callee is None or (not op.places and len(op.operands) != len(op.inputs)):
             return None
         function = self.module.functions[callee]

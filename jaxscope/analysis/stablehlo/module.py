@@ -6,6 +6,7 @@ text.
 
 from __future__ import annotations
 
+import functools
 import re
 
 import msgspec
@@ -108,7 +109,7 @@ class Function(msgspec.Struct, frozen=True):
     results: tuple[Result, ...] = ()
 
 
-class Module(msgspec.Struct, frozen=True):
+class Module(msgspec.Struct, frozen=True, dict=True):
     """A parsed StableHLO module.
 
     Attributes:
@@ -129,6 +130,14 @@ class Module(msgspec.Struct, frozen=True):
     locations: dict[str, str] = {}
     symbols: dict[str, str] = {}
     problems: tuple[Problem, ...] = ()
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str | None, int]:
+        return {f.name: k for k, f in enumerate(self.functions)}
+
+    def callee(self, op: Op) -> int | None:
+        """Return the index of the function of the module that ``op`` calls, or None if it calls none."""
+        return self._by_name.get(op.callee) if op.name in CALLS else None
 
     def main(self) -> Function | None:
         """Return the function with which the program begins: ``@main``, else the only public function, else

@@ -154,7 +154,6 @@ def _loop_around(module: Module, sources: Sources, index: int) -> int | None:
 def _inside(module: Module, loop: int) -> set[int]:
     """Return the operations inside ``loop`` and in all functions that these operations call."""
     inside, functions = set[int](), set[int]()
-    by_name = {f.name: k for k, f in enumerate(module.functions)}
     function = module.functions[module.ops[loop].function]
     left = [range(function.first, function.end)]
     while left:
@@ -163,7 +162,7 @@ def _inside(module: Module, loop: int) -> set[int]:
             if op.function == module.ops[loop].function and op.parent != loop and op.parent not in inside:
                 continue
             inside.add(k)
-            callee = by_name.get(op.callee or "") if op.name in CALLS else None
+            callee = module.callee(op)
             if callee is not None and callee not in functions:
                 functions.add(callee)
                 left.append(range(module.functions[callee].first, module.functions[callee].end))

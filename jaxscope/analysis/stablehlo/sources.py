@@ -9,15 +9,17 @@ frame of the user at all. In both cases the lines follow from the calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 
 from jaxscope.analysis.attribution import NOBODY, Blame, blame
 from jaxscope.analysis.stablehlo.locations import MAX_FRAMES, NOWHERE, Locations, Place
-from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
 
+LINES = 3
 MAX_SITES = 64  # the most lines of calls that are kept for one function
 MANY = 10**9  # the highest count of a function's copies, because nested calls multiply
 LOOPS = frozenset({"stablehlo.while", "mhlo.while"})
@@ -53,12 +55,11 @@ class Sources:
         self.standing = standing
         self._own: dict[str, Blame] = {}
         self._all: dict[tuple[str, int, int | None], tuple[Blame, ...]] = {}
-        names = {f.name: i for i, f in enumerate(module.functions)}
         self.called: list[list[int]] = [[] for _ in module.functions]
         self.callees: list[set[int]] = [set() for _ in module.functions]
         for index, op in enumerate(module.ops):
-            if op.name in CALLS and op.callee in names:
-                target = names[op.callee]
+            target = module.callee(op)
+            if target is not None:
                 self.called[target].append(index)
                 self.callees[op.function].add(target)
         self.order = self._calling_order()
@@ -118,6 +119,16 @@ class Sources:
     def frames(self, index: int) -> tuple[Frame, ...]:
         """Return all lines of the user's code that cause the operation ``module.ops[index]``."""
         return tuple(b.frame for b in self.blames(index) if b.frame is not None)
+
+    def costliest_lines(self, counts: Mapping[int, int]) -> tuple[Frame, ...]:
+        """Return the LINES (3) lines of the user's code with the largest sums of ``counts``: index of an
+        operation -> number."""
+        by_line = Counter[Frame]()
+        for index, n in counts.items():
+            frame = self.frame(index)
+            if frame is not None and n:
+                by_line[frame] += n
+        return tuple(frame for frame, _ in by_line.most_common(LINES))
 
     def in_library(self, index: int) -> bool:
         """Return whether an installed package other than JAX is between the user's code and the operation

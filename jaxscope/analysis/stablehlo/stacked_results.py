@@ -179,7 +179,6 @@ class _Reads:
 
     def __init__(self, module: Module, sources: Sources) -> None:
         self._module, self._sources = module, sources
-        self._functions = {f.name: k for k, f in enumerate(module.functions)}
         self._readers: dict[tuple[int, int], list[int]] = {}  # by function and value, as in ``Op.operands``
         for index, op in enumerate(module.ops):
             for operand in {*op.operands}:
@@ -215,7 +214,7 @@ class _Reads:
             return True
         if is_write(self._module, index):
             return op.outputs == (type,)
-        callee = self._functions.get(op.callee or "") if op.name in CALLS else None
+        callee = self._module.callee(op)
         if callee is None or depth >= MOST:
             return False
         function = self._module.functions[callee]
@@ -228,7 +227,7 @@ class _Reads:
         op = self._module.ops[index]
         if op.name in NOT_OPERATIONS:
             return self._returned(value, op, n)
-        callee = self._functions.get(op.callee or "") if op.name in CALLS else None
+        callee = self._module.callee(op)
         if callee is not None:
             others = [operand for operand in op.operands if operand != value.at]
             if _depends(self._module, others, value.origins):

@@ -19,7 +19,6 @@ from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
 SHARE = 0.1  # of the operations of the program: less is left out
-LINES = 3
 
 
 class UnreadWork(msgspec.Struct, frozen=True):
@@ -65,13 +64,8 @@ def find(module: Module, sources: Sources) -> list[UnreadWork]:
         share = operations * (1 - read) / total
         if counts is None or share < SHARE:
             continue
-        by_line: dict[Frame, int] = {}
         largest = max(results.values(), key=lambda one: one.bytes)
-        for index, n in counts.items():
-            frame = sources.frame(index)
-            if frame is not None and n:
-                by_line[frame] = by_line.get(frame, 0) + n
-        lines = tuple(sorted(by_line, key=lambda f: -by_line[f])[:LINES])
+        lines = sources.costliest_lines(counts)
         found.append(UnreadWork(operations, share, read, largest.source, largest.read_at, lines))
     return sorted(found, key=lambda u: -u.share)
 
@@ -134,7 +128,7 @@ class _Unread:
             op = self._ops[index]
             if index == self.last or stacked_results.is_write(self._flow.module, index):
                 continue
-            callee = self._flow.callee(op)
+            callee = self._flow.module.callee(op)
             if callee is not None and depth < stacked_results.MOST:
                 function = self._flow.module.functions[callee]
                 own = [i for i in range(function.first, function.end) if self._ops[i].parent is None]
@@ -177,7 +171,7 @@ class _Unread:
         for inner in range(index, self._end(index)):
             self._needed.add(inner)
             self._waiting += [(operand, pick) for _, operand, pick in self._operands(inner) if operand >= 0]
-            if inner != index and self._flow.callee(self._ops[inner]) is not None:
+            if inner != index and self._flow.module.callee(self._ops[inner]) is not None:
                 self._waiting += [(inner, k) for k in range(self._ops[inner].results)]
 
     def _follow(self) -> None:
@@ -189,7 +183,7 @@ class _Unread:
                 continue
             seen.add((index, pick))
             self._need(index)
-            callee = self._flow.callee(self._ops[index])
+            callee = self._flow.module.callee(self._ops[index])
             if callee is None:
                 continue
             function = self._flow.module.functions[callee]
