@@ -10,7 +10,7 @@ from typing import NamedTuple, overload
 import msgspec
 
 from jaxscope.schema.causes import ArrayType, StaticValue
-from jaxscope.schema.keys import Key, Sharding, Static
+from jaxscope.schema.keys import Key, Sharding, Static, table_entry
 
 Contexts = Mapping[str, Mapping[str, str]]
 
@@ -80,14 +80,12 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
     leaves: dict[str, LeafFacts] = {}
     seen: dict[str, int] = {}
     for leaf in key.arguments:
-        index = leaf.sharding
-        sharding = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None
         leaves[_free(leaf.path, leaves, seen)] = LeafFacts(
             leaf.type,
             leaf.shape,
             leaf.dtype,
             leaf.weak_type,
-            sharding,
+            table_entry(key.shardings, leaf.sharding),
             leaf.committed,
             leaf.memory_kind,
             leaf.layout,

@@ -24,7 +24,7 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import merging
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding, Fix
-from jaxscope.schema.keys import Frame, Key, Memory, Sharding
+from jaxscope.schema.keys import Frame, Key, Memory, Sharding, table_entry
 from jaxscope.schema.messages import Bytes, Field, Message, Parts, Words, message
 
 COLLECTIVES, MEMORY, CONSTANTS = "JX491", "JX591", "JX592"
@@ -204,9 +204,7 @@ def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, in
             continue
         whole = [d for d in leaf.shape if isinstance(d, int)]
         known = aval_bytes(leaf.shape, leaf.dtype) is not None
-        index = leaf.sharding
-        sharding = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None
-        sharding = sharding or _sharding_of(c, i)
+        sharding = table_entry(key.shardings, leaf.sharding) or _sharding_of(c, i)
         layout = sh.layout(sharding, len(whole)) if sharding is not None and known else None
         if layout is None:
             # An argument that is no jax.Array is not on a device before the call, so it is not replicated.
@@ -226,9 +224,9 @@ def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
     if lowered is not None and lowered.asked_in is not None and lowered.asked is not None:
         tables.append((lowered.asked_in, lowered.asked))
     for index, table in tables:
-        at = index[argument] if argument < len(index) else None
-        if at is not None and 0 <= at < len(table) and table[at].mesh is not None:
-            return table[at]
+        found = table_entry(table, table_entry(index, argument))
+        if found is not None and found.mesh is not None:
+            return found
     return None
 
 

@@ -28,7 +28,7 @@ from jaxscope.schema.arrays import (
     Holder,
 )
 from jaxscope.schema.events import ArraysSeen
-from jaxscope.schema.keys import Frame, Sharding
+from jaxscope.schema.keys import Frame, Sharding, table_entry
 from jaxscope.schema.messages import Words, message
 
 FEWEST = 4  # least number of successive snapshots over which arrays must have grown
@@ -328,7 +328,7 @@ def kind_of(run: Run) -> Callable[[Group], str]:
 def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...] | None]:
     """Convert ``g``, a recorded group of arrays, into (Group, ids of its devices or None if unknown).
     ``g.sharding`` is an index into ``table``, the shardings of the snapshot."""
-    sharding = table[g.sharding] if g.sharding is not None and 0 <= g.sharding < len(table) else None
+    sharding = table_entry(table, g.sharding)
     devices = None if sharding is None else sh.device_ids(sharding.devices)
     shape = None if g.shape is None else [d for d in g.shape if isinstance(d, int) and d >= 0]
     known = shape if shape is not None and g.shape is not None and len(shape) == len(g.shape) else None

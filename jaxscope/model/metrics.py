@@ -33,7 +33,7 @@ from jaxscope.model.records import Program
 from jaxscope.model.run import Run
 from jaxscope.model.stable_names import clean, pattern, root
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Key, Memory
+from jaxscope.schema.keys import Key, Memory, table_entry
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -422,7 +422,7 @@ def _arguments(key: Key) -> dict[str, int]:
     f32[64,32] P('data',)": 1}``. Numbers in paths become ``*``."""
 
     def spec(index: int | None) -> str:
-        s = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None
+        s = table_entry(key.shardings, index)
         return f" {s.spec}" if s is not None and s.spec else ""
 
     return _counted(

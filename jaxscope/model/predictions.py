@@ -23,7 +23,7 @@ from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import Compiled, Traced
 from jaxscope.schema.findings import LIKELY
-from jaxscope.schema.keys import Sharding
+from jaxscope.schema.keys import Sharding, table_entry
 from jaxscope.schema.messages import Message, message
 
 NO_RESULTS = Results()
@@ -184,8 +184,7 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
         indices = [None] * len(out)
     found = []
     for leaf, index in zip(out, indices, strict=True):
-        sharding = table[index] if index is not None and 0 <= index < len(table) else None
-        found.append(Result(leaf, sharding, compiled.out_committed))
+        found.append(Result(leaf, table_entry(table, index), compiled.out_committed))
     return Results(found)
 
 

@@ -48,7 +48,7 @@ from jaxscope.schema.events import (
     Traced,
     Transferred,
 )
-from jaxscope.schema.keys import Frame, Key
+from jaxscope.schema.keys import Frame, Key, table_entry
 from jaxscope.schema.messages import Words, message
 
 SEEN_AT_CALL, SEEN_AT_EXIT = "call", "exit"
@@ -212,7 +212,7 @@ class Compilation(msgspec.Struct, eq=False):
         lines = self.missed.made
         for argument, index in zip(self.key.arguments, self.missed.made_by, strict=False):
             if argument.path == path:
-                return lines[index] if 0 <= index < len(lines) else None
+                return table_entry(lines, index)
         return None
 
     @property

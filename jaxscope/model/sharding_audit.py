@@ -23,7 +23,7 @@ from jaxscope.model.programs import trace_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.events import Compiled
-from jaxscope.schema.keys import Frame, Leaf, OutLeaf, Sharding
+from jaxscope.schema.keys import Frame, Leaf, OutLeaf, Sharding, table_entry
 
 MOST_PROGRAMS = 3  # live arrays are compared with the arguments of so many latest programs of a function
 
@@ -174,7 +174,7 @@ def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -
     """Return the sharding that the flat argument number ``i`` of ``c`` has in the compiled program. None if
     unknown. ``compiled`` is the event of the compilation. ``leaf`` is the argument in the cache key."""
     if i < len(compiled.in_sharding_of):
-        return _at(compiled.in_shardings, compiled.in_sharding_of[i])
+        return table_entry(compiled.in_shardings, compiled.in_sharding_of[i])
     ids = sh.device_ids(compiled.devices)
     if ids is None or len(ids) != 1 or i in (compiled.dropped_arguments or ()):
         return None
@@ -195,7 +195,7 @@ def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
     """Return the sharding of the array that the caller passed for the argument ``leaf``. None if it is
     unknown, or if the argument is not a jax.Array. ``leaf.sharding`` is an index into ``table``, the
     shardings of the cache key."""
-    return _at(table, leaf.sharding) if leaf.type in ("jax.Array", "ArrayImpl") else None
+    return table_entry(table, leaf.sharding) if leaf.type in ("jax.Array", "ArrayImpl") else None
 
 
 def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
@@ -204,7 +204,7 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
     nothing if the results are unknown."""
     traced = trace_of(c)
     out = (traced.traced.out if traced is not None and traced.traced is not None else None) or []
-    shardings = [_at(compiled.out_shardings, i) for i in compiled.out_sharding_of]
+    shardings = [table_entry(compiled.out_shardings, i) for i in compiled.out_sharding_of]
     if len(out) != len(shardings):
         return
     stated = stated if len(stated) == len(out) else {}
@@ -257,12 +257,7 @@ def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
     if c.lowered is None:
         return None
     indices: list[int | None] = getattr(c.lowered, side) or []
-    return _at(c.lowered.asked or (), indices[k]) if k < len(indices) else None
-
-
-def _at(table: Sequence[Sharding], index: int | None) -> Sharding | None:
-    """Return the sharding ``table[index]``. Return None if there is no such entry."""
-    return table[index] if index is not None and 0 <= index < len(table) else None
+    return table_entry(c.lowered.asked or (), table_entry(indices, k))
 
 
 def _sizes(shape: Sequence[int | str] | None) -> tuple[int, ...] | None:

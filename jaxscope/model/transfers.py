@@ -20,7 +20,7 @@ from jaxscope.model.intervals import MOST_SECONDS
 from jaxscope.model.records import Compilation, Function, Process, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.events import Transferred
-from jaxscope.schema.keys import Frame, Leaf
+from jaxscope.schema.keys import Frame, Leaf, table_entry
 
 TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
 ARGUMENT = "argument"
@@ -386,10 +386,8 @@ def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
 def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
     """Return the ids of the devices that hold ``leaf``, an argument of call ``c``. None if they are unknown,
     or if ``leaf`` is on no device, as a NumPy array is."""
-    table = c.key.shardings if c.key is not None else []
-    if leaf.sharding is None or not 0 <= leaf.sharding < len(table):
-        return None
-    return sh.device_ids(table[leaf.sharding].devices)
+    sharding = table_entry(c.key.shardings, leaf.sharding) if c.key is not None else None
+    return sh.device_ids(sharding.devices) if sharding is not None else None
 
 
 def devices_of_program(c: Compilation) -> tuple[int, ...] | None:

@@ -38,7 +38,7 @@ from jaxscope.report import (
 from jaxscope.report.programs import program_json
 from jaxscope.rules import ranks as rank_rules
 from jaxscope.schema.events import Missed
-from jaxscope.schema.keys import Frame, Key
+from jaxscope.schema.keys import Frame, Key, table_entry
 
 SCHEMA = 1
 PIECE = 1 << 16  # about so many characters are formatted and yielded at a time
@@ -427,10 +427,11 @@ def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None)
     made_by = missed.made_by if missed is not None else []
 
     def origin(n: int) -> Frame | None:
-        return lines[made_by[n]] if n < len(made_by) and 0 <= made_by[n] < len(lines) else None
+        return table_entry(lines, table_entry(made_by, n))
 
     def sharding(index: int | None) -> str | None:
-        return key.shardings[index].text if index is not None and 0 <= index < len(key.shardings) else None
+        found = table_entry(key.shardings, index)
+        return found.text if found is not None else None
 
     settings = run.settings(process, key.context)
     return contract.CacheKey(

@@ -5,7 +5,17 @@ Also the smaller types that keys and other events use: Frame, Sharding, Device, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 import msgspec
+
+T = TypeVar("T")
+
+
+def table_entry(table: Sequence[T], index: int | None) -> T | None:
+    """Return ``table[index]``. None if ``index`` is None, or if a damaged recording has no such entry."""
+    return table[index] if index is not None and 0 <= index < len(table) else None
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):

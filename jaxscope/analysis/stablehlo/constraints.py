@@ -9,7 +9,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
@@ -18,7 +18,7 @@ from jaxscope.analysis.stablehlo.flow import users
 from jaxscope.analysis.stablehlo.module import CALLS, Function, Module, Op
 from jaxscope.analysis.stablehlo.shardings import Mesh, Spec, kind_of, stated
 from jaxscope.analysis.stablehlo.sources import Sources
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, table_entry
 
 MAX_DEPTH = 100  # the most nested calls that are followed
 MAX_VISITS = 10_000  # the most calls through which arguments are followed
@@ -137,7 +137,7 @@ class Constraints:
             seen.add((function.name, arguments))
             for index in range(function.first, function.end):
                 op = self._module.ops[index]
-                taken = [_at(arguments, -1 - k) for k in op.operands]
+                taken = [table_entry(arguments, -1 - k) for k in op.operands]
                 called = self._module.callee(op)
                 if op.parent is None and _is_request(op) and len(taken) == 1 and taken[0] is not None:
                     found.setdefault(taken[0], []).append(index)
@@ -314,11 +314,6 @@ class Constraints:
 def _is_request(op: Op) -> bool:
     """Return whether ``op`` is a sharding constraint or a reshard."""
     return kind_of(op) in REQUESTS
-
-
-def _at(values: Sequence[int | None], position: int) -> int | None:
-    """Return ``values[position]``, or None if ``position`` is negative or too large."""
-    return values[position] if 0 <= position < len(values) else None
 
 
 def attach(
