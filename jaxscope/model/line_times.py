@@ -342,8 +342,7 @@ def _share_in_loop(
     for c, around in called:
         if loop not in around:
             continue
-        p = run.programs.get(c.program or "")
-        lowered = run.texts_of(p).stablehlo if p is not None else None
+        lowered = run.stablehlo(c)
         if around[-1] != loop or lowered is None or lowered.work is None or c.site is None:
             return None
         if depends_on_a_condition(sources.of(run)(c.site.file), c.site.line):

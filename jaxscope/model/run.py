@@ -6,7 +6,7 @@ The run directory is read by ``model.load``. The causes of recompiles are found 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from jaxscope.model.fold import Fold
 from jaxscope.model.intervals import MOST_SECONDS
@@ -14,6 +14,9 @@ from jaxscope.model.records import Compilation, Function, InProgress, Lost, Proc
 from jaxscope.model.xla_warnings import WarningsByProgram
 from jaxscope.schema.events import MAIN, ProgramExited, RunStarted
 from jaxscope.schema.keys import Device
+
+if TYPE_CHECKING:  # importing this module would take as long as all other imports here
+    from jaxscope.analysis.stablehlo.reading import Reading
 
 
 class Run(Fold):
@@ -186,6 +189,11 @@ class Run(Fold):
     def compilation(self, process: Process, call: int) -> Compilation | None:
         """Return the call with the number ``call`` in ``process``. Return None if it is not in the log."""
         return self._calls.get((process.id, call))
+
+    def stablehlo(self, c: Compilation) -> Reading | None:
+        """Return what the StableHLO of the program of the call ``c`` says. Return None if it is unknown."""
+        program = self.programs.get(c.program or "")
+        return self.texts_of(program).stablehlo if program is not None else None
 
     def in_progress(self) -> list[InProgress]:
         """Return the phases (trace, lower, compile) that have begun and not ended, the earliest first. Such a

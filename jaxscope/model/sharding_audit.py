@@ -95,13 +95,10 @@ def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
     """Return ({position: argument}, {position: result}) of the StableHLO of the program of ``c``. Positions
     are those in the caller's flat arguments and flat results. A dict is empty if the positions are unknown,
     or if the program runs on one device."""
-    program = run.programs.get(c.program or "")
-    if program is None or len(devices(c) or ()) < 2:
+    if len(devices(c) or ()) < 2:
         return {}, {}  # on one device there is no choice of a sharding
-    lowered = run.texts_of(program).stablehlo
-    if lowered is None or c.key is None:
-        return {}, {}
-    if compiled.dropped_arguments is None:
+    lowered = run.stablehlo(c)
+    if lowered is None or c.key is None or compiled.dropped_arguments is None:
         return {}, {}
     dropped = set(compiled.dropped_arguments)
     kept = [i for i in range(len(c.key.arguments)) if i not in dropped]

@@ -156,11 +156,10 @@ def _calls_python(run: Run, c: Compilation) -> str | None:
     """Return the package that makes the program of ``c`` call Python functions on the host, so that JAX does
     not store the program in its persistent cache; empty: the user's code or JAX. None if the program makes no
     such call, its text is unknown, or this JAX stores it."""
-    program = run.programs.get(c.program or "")
     version = c.process.started.jax if c.process.started is not None else None
-    if program is None or not program.texts or keeps_callbacks(version) is not False:
+    if keeps_callbacks(version) is not False:
         return None
-    read = run.texts_of(program).stablehlo
+    read = run.stablehlo(c)
     calls = [b for b in read.callbacks if b.kind not in ("infeed", "outfeed")] if read is not None else []
     return (calls[0].library or "") if calls else None
 

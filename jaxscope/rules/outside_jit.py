@@ -440,8 +440,7 @@ def _like_earlier_ones(run: Run, p: Payer) -> list[Compilation]:
     seen: set[tuple[str, frozenset[tuple[str, int]]]] = set()
     found = []
     for c in p.compilations:
-        program = run.programs.get(c.program or "")
-        read = run.texts_of(program).stablehlo if program is not None and program.texts else None
+        read = run.stablehlo(c)
         if read is None:
             found += [c] if c in p.again else []
             continue

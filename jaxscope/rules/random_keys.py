@@ -71,8 +71,7 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
 def _draws_nothing(run: Run, c: Compilation) -> bool:
     """Return whether the program of the call ``c`` has no random key as a constant. False if the program's
     text is unknown."""
-    p = run.programs.get(c.program or "")
-    lowered = run.texts_of(p).stablehlo if p is not None else None
+    lowered = run.stablehlo(c)
     return lowered is not None and bool(lowered.op_counts) and not lowered.captures_key
 
 

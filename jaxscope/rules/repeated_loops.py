@@ -42,8 +42,7 @@ def find(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
 def _kind(run: Run, c: Compilation) -> Hashable | None:
     """Return what the loop that ``c`` compiled computes, without the number of its iterations: its
     operations, and the types of its arguments without their first axes. None if it is unknown."""
-    program = run.programs.get(c.program or "")
-    read = run.texts_of(program).stablehlo if program is not None and program.texts else None
+    read = run.stablehlo(c)
     if read is None or c.key is None:
         return None
     types = tuple((leaf.dtype, (leaf.shape or ())[1:]) for leaf in c.key.arguments)

@@ -8,7 +8,6 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis import sample_sites
 from jaxscope.analysis.sample_sites import Sites
-from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import payers, sources
 from jaxscope.model.records import Compilation
@@ -74,23 +73,18 @@ def _name(qualified: str) -> str:
 
 def _repeated(run: Run, c: Compilation) -> Sequence[Repeated]:
     """Return the repeated blocks of operations of the program that ``c`` compiled."""
-    read = _reading(run, c)
+    read = run.stablehlo(c)
     return read.repeated if read is not None else ()
 
 
 def _unknown_times(run: Run, c: Compilation, line: Frame) -> int:
     """Return how often the program that ``c`` compiled repeats a block of operations for which no line of the
     user is known, or only ``line``, which calls the library. 0: never, or the program has no text."""
-    read = _reading(run, c)
+    read = run.stablehlo(c)
     if read is None:
         return 0
     at_call = [r.times for r in read.repeated if r.source is not None and r.source.place == line.place]
     return max([read.unknown_loop_times, *at_call])
-
-
-def _reading(run: Run, c: Compilation) -> Reading | None:
-    program = run.programs.get(c.program or "")
-    return run.texts_of(program).stablehlo if program is not None and program.texts else None
 
 
 def of_line(run: Run, at: Frame) -> Sites | None:

@@ -257,12 +257,17 @@ def _draws(run: Run, p: Program) -> bool:
     for a simulation."""
     if p.function is not None and p.function.id in _simulations(run):
         return False
-    read = run.texts_of(p).stablehlo
-    counts = {} if read is None else read.op_counts
-    total = sum(n for name, n in counts.items() if name not in CONSTANTS | CALLS)
+    counts, total = _operations(run, p)
     return not any(counts.get(name) for name in PRODUCTS) and (
         sum(counts.get(name, 0) for name in OF_RANDOM_BITS) >= DRAWN * total > 0
     )
+
+
+def _operations(run: Run, p: Program) -> tuple[dict[str, int], int]:
+    """Return ({name: number} of the operations of ``p``, their sum without constants and calls)."""
+    read = run.texts_of(p).stablehlo
+    counts = {} if read is None else read.op_counts
+    return counts, sum(n for name, n in counts.items() if name not in CONSTANTS | CALLS)
 
 
 @cached_until_changed
@@ -341,9 +346,7 @@ def _shares(run: Run, blocks: Sequence[_Block]) -> list[tuple[Program, Function,
     """
     found = []
     for p, f in dict.fromkeys((p, f) for p, f, _ in blocks):
-        read = run.texts_of(p).stablehlo
-        counts = {} if read is None else read.op_counts
-        total = sum(n for name, n in counts.items() if name not in CONSTANTS | CALLS)
+        _, total = _operations(run, p)
         own = [r for q, _, r in blocks if q is p]
         outer = [r for r in own if not any(o is not r and o.first <= r.first and r.end <= o.end for o in own)]
         if total:
