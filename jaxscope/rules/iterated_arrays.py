@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import msgspec
-
 from jaxscope.analysis import sizes_under_jit
 from jaxscope.analysis.element_reads import only_iterates_or_unpacks
 from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import line_times, sources, transfers
 from jaxscope.model.run import Run
-from jaxscope.schema.findings import WARNING, Evidence, Finding, slug_of
+from jaxscope.schema.findings import WARNING, Finding, merged, slug_of
 from jaxscope.schema.keys import same_line
 from jaxscope.schema.line_times import WAITING
 from jaxscope.schema.messages import Message, Seconds, message
@@ -39,17 +37,15 @@ def with_time(run: Run, findings: list[Finding]) -> list[Finding]:
             seconds += _reading_below(run, f)
         if not inside and seconds < SHORT * (f.seconds or 0.0):
             continue
-        together = msgspec.structs.replace(
+        kept = merged(
+            kept,
             f,
+            inside,
+            titles=True,
             title=message("with-reading", finding=f.title, seconds=Seconds(seconds)),
             severity=WARNING if _is_much(run, f, inside, seconds) else f.severity,
-            evidence=[
-                *f.evidence,
-                *(e for g in inside for e in (Evidence(g.title, source=g.source), *g.evidence)),
-            ],
             seconds=(f.seconds or 0.0) + seconds,
         )
-        kept = [together if g is f else g for g in kept if g not in inside]
     return kept
 
 

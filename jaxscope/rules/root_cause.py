@@ -21,7 +21,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules import computing_operations, iterated_arrays, jit_obstacles, resized_operations
 from jaxscope.rules.computing_operations import eager
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
-from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
+from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of, merged, slug_of
 from jaxscope.schema.keys import Frame, Key, same_line
 from jaxscope.schema.line_times import OPERATIONS, LineTime
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, Words, message
@@ -279,15 +279,14 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
         if not following:
             continue
         recompiled = _recompile(following[0])
-        together = msgspec.structs.replace(
+        kept = merged(
+            kept,
             refused,
+            following,
             severity=WARNING,
             title=message("refused-and-recompiled", finding=_named(refused, following[0].path), **recompiled),
-            evidence=[*refused.evidence, *(e for f in following for e in f.evidence)],
             fix=extended(refused.fix, "fix-also-ends-recompile", function=recompiled["function"]),
-            seconds=sum(f.seconds or 0.0 for f in (refused, *following)),
         )
-        kept = [together if f is refused else f for f in kept if f not in following]
     return kept
 
 
@@ -368,16 +367,16 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
             title = message("with-compiling", finding=first.title, seconds=more)
             if first is f:
                 title = message("with-running", finding=first.title, seconds=more)
-            both = msgspec.structs.replace(
+            kept = merged(
+                kept,
                 first,
+                [second],
+                titles=True,
                 title=title,
                 severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
-                evidence=[*first.evidence, Evidence(second.title, source=second.source), *second.evidence],
                 fix=_of_both(run, fix, f, running) if one_jit else running.fix,
-                seconds=(f.seconds or 0.0) + (running.seconds or 0.0),
                 at_most=f.at_most,
             )
-            kept = [both if one is first else one for one in kept if one is not second]
             break
     return _with_operations(run, kept)
 
@@ -429,18 +428,16 @@ def _with_all_compilations(
     """Return ``kept``, but merge the findings ``compiled`` (JX133), all about lines of one loop, into
     ``running``, the finding about the time of this loop."""
     seconds = sum(f.seconds or 0.0 for f in compiled)
-    both = msgspec.structs.replace(
+    return merged(
+        kept,
         running,
+        compiled,
+        titles=True,
         title=message("with-compiling", finding=running.title, seconds=Seconds(seconds)),
         severity=WARNING if WARNING in (f.severity for f in (running, *compiled)) else running.severity,
-        evidence=[
-            *running.evidence,
-            *(e for f in compiled for e in (Evidence(f.title, source=f.source), *f.evidence)),
-        ],
         seconds=(running.seconds or 0.0) + seconds,
         at_most=True,
     )
-    return [both if f is running else f for f in kept if f not in compiled]
 
 
 def _runs(run: Run, compiled: Finding, running: Finding) -> bool:
@@ -469,17 +466,8 @@ def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
         here = (f for f in kept if _is_time_of(f) and same_line(f.source, running.source))
         line = next((f for f in here if not _is_small_part(f, running)), None)
         if line is not None:
-            both = msgspec.structs.replace(
-                line,
-                severity=WARNING if WARNING in (line.severity, running.severity) else line.severity,
-                evidence=[
-                    *line.evidence,
-                    Evidence(running.title, source=running.source),
-                    *running.evidence,
-                ],
-                seconds=running.seconds,
-            )
-            kept = [both if f is line else f for f in kept if f is not running]
+            severity = WARNING if WARNING in (line.severity, running.severity) else line.severity
+            kept = merged(kept, line, [running], titles=True, severity=severity, seconds=running.seconds)
     jitted = {
         f.subject for f in kept if f.code == "JX605" and (fix := fix_of(f)) is not None and fix.kind == "jit"
     }
@@ -532,7 +520,7 @@ def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]
     function that recompiled first."""
     changes: dict[Hashable, list[tuple[int, Finding]]] = {}
     for f in findings:
-        again = _recompiled(run, f)
+        again = _compilations(run, f)
         if f.code in ("JX102", "JX116") and again:
             earliest = min(again, key=lambda c: c.t_ns)
             change = _passed_on(f.code, causes.of(run, earliest))
@@ -540,21 +528,12 @@ def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]
                 changes.setdefault((earliest.process.id, change), []).append((earliest.t_ns, f))
     for change, members in changes.items():
         members.sort(key=lambda pair: pair[0])
-        every = [f for _, f in members]
-        first = every[0]
-        names = _other_functions(run, first, every[1:])
-        if not names:
-            continue
-        together = msgspec.structs.replace(
-            first,
-            title=message(
-                "passed-on", first=first.title, also=message("also-recompiled", names=Names(tuple(names)))
-            ),
-            evidence=[e for f in every for e in f.evidence],
-            fix=_from_the_start(first, change),
-            seconds=sum(f.seconds or 0.0 for f in every),
-        )
-        findings = [together if f is first else f for f in findings if f is first or f not in every]
+        first, *rest = (f for _, f in members)
+        names = _other_functions(run, first, rest)
+        if names:
+            also = message("also-recompiled", names=Names(tuple(names)))
+            title = message("passed-on", first=first.title, also=also)
+            findings = merged(findings, first, rest, title=title, fix=_from_the_start(first, change))
     return findings
 
 
@@ -574,14 +553,14 @@ def _of_one_class(run: Run, findings: list[Finding]) -> list[Finding]:
         if not names:
             continue
         also = message("also-recompiled", names=Names(tuple(names)))
-        together = msgspec.structs.replace(
+        findings = merged(
+            findings,
             first,
+            rest,
             title=message("passed-on", first=first.title, also=also),
-            evidence=[e for f in (first, *rest) for e in f.evidence],
             fix=Fix(message("fix-share-object", name=name, made=_made(run, members, name)), "create_once"),
             seconds=sum(f.seconds or 0.0 for f in members),
         )
-        findings = [together if f is first else f for f in findings if f not in rest]
     return findings
 
 
@@ -599,20 +578,16 @@ def _of_one_definition(findings: list[Finding]) -> list[Finding]:
         n = sum(number if isinstance(number, int) else 1 for number in numbers)
         seconds = sum(f.seconds or 0.0 for f in rest)
         more = message("captured-others", n=Count(n, "time"), seconds=Seconds(seconds))
-        together = msgspec.structs.replace(
-            first,
-            title=message("passed-on", first=first.title, also=more),
-            evidence=[e for f in (first, *rest) for e in f.evidence],
-            seconds=(first.seconds or 0.0) + seconds,
-        )
-        findings = [together if f is first else f for f in findings if f not in rest]
+        title = message("passed-on", first=first.title, also=more)
+        seconds += first.seconds or 0.0
+        findings = merged(findings, first, rest, title=title, seconds=seconds)
     return findings
 
 
 def _class_compared_by_identity(run: Run, f: Finding) -> str | None:
     """Return the class (with its module) of the static argument that the finding ``f`` is about, if the class
     has no ``__eq__``. Return None if it has one, or if the argument is unknown."""
-    for c in reversed(_recompiled(run, f)):  # the title is about the latest
+    for c in reversed(_compilations(run, f)):  # the title is about the latest
         same = [x for x in causes.of(run, c) if x.kind == "static_identity" and x.path == f.path]
         if any(isinstance(x.detail, StaticDetail) and x.detail.why == NO_EQ for x in same):
             found = next((s for s in c.key.static if s.path == f.path), None) if c.key is not None else None
@@ -620,7 +595,8 @@ def _class_compared_by_identity(run: Run, f: Finding) -> str | None:
     return None
 
 
-def _recompiled(run: Run, f: Finding) -> list[Compilation]:
+def _compilations(run: Run, f: Finding) -> list[Compilation]:
+    """Return the compilations in the evidence of the finding ``f``."""
     return [c for e in f.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
 
 
@@ -629,7 +605,7 @@ def _made(run: Run, members: Sequence[Finding], name: str) -> Message | None:
     objects whose methods recompiled. Return None if no such line is found. Only files on the call stacks of
     the recompiles in ``members`` are searched."""
     text, frames, objects = sources.of(run), list[Frame](), set[str]()
-    for c in (c for f in members for c in _recompiled(run, f)):
+    for c in (c for f in members for c in _compilations(run, f)):
         frames += c.lines
         if c.site is not None and c.missed is not None:
             call = call_at(text(c.site.file), c.site.line, c.missed.column, c.function.seen.name)
@@ -693,12 +669,7 @@ def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Findin
     ]:
         inner = [f for f in findings if f.code == "JX101" and _all_through(run, f, line.subject)]
         if inner:
-            together = msgspec.structs.replace(
-                line,
-                evidence=[*line.evidence, *(e for f in inner for e in f.evidence)],
-                seconds=sum(f.seconds or 0.0 for f in (line, *inner)),
-            )
-            findings = [together if f is line else f for f in findings if f not in inner]
+            findings = merged(findings, line, inner)
     return findings
 
 
@@ -708,7 +679,7 @@ def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
     to all compilations in the evidence of the merged finding."""
     advised = [(f, fix) for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None]
     for inner in [f for f, fix in advised if fix.kind == "jit" and not _creates(fix)]:
-        compiled = [c for e in inner.evidence if (c := run.compilations.get(e.compilation or "")) is not None]
+        compiled = _compilations(run, inner)
         callers = [{at.function.replace(".<locals>", "") for at in c.lines} for c in compiled]
         longer = [f for f in findings if f is not inner and (f.seconds or 0.0) >= (inner.seconds or 0.0)]
         others = longer if inner in findings else []
@@ -720,14 +691,7 @@ def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
                 before = title.fields["seconds"]
                 both = Seconds(seconds + ((before.seconds or 0.0) if isinstance(before, Seconds) else 0.0))
                 title = msgspec.structs.replace(title, fields={**title.fields, "seconds": both})
-            together = msgspec.structs.replace(
-                outer,
-                title=title,
-                evidence=[*outer.evidence, *inner.evidence],
-                seconds=(outer.seconds or 0.0) + seconds,
-                at_most=True,
-            )
-            findings = [together if f is outer else f for f in findings if f is not inner]
+            findings = merged(findings, outer, [inner], title=title, at_most=True)
     return findings
 
 
@@ -774,9 +738,7 @@ def _with_unrolled_loop(run: Run, findings: list[Finding]) -> list[Finding]:
             if f.code == "JX202" and f.source is not None
             if f.source.file == file and first <= f.source.line <= last
         ]
-        more = [e for f in unrolled for e in (Evidence(f.title, source=f.source), *f.evidence)]
-        both = msgspec.structs.replace(counted, evidence=[*counted.evidence, *more])
-        findings = [both if f is counted else f for f in findings if f not in unrolled]
+        findings = merged(findings, counted, unrolled, titles=True, seconds=counted.seconds)
     return findings
 
 

@@ -6,7 +6,8 @@ text.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import itertools
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -171,6 +172,24 @@ def slug_of(f: Finding) -> str | None:
     is no fix, or if the fix is plain text."""
     fix = fix_of(f)
     return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
+
+
+def merged(
+    findings: Sequence[Finding],
+    first: Finding,
+    others: Sequence[Finding],
+    *,
+    titles: bool = False,
+    **changes: object,
+) -> list[Finding]:
+    """Return ``findings`` with ``others``, some of them, merged into another one, ``first``: it gets their
+    evidence and seconds, too, and the values ``changes`` of its fields. If ``titles`` is True, the titles of
+    ``others`` become evidence."""
+    titled = [(Evidence(f.title, source=f.source), *f.evidence) if titles else f.evidence for f in others]
+    evidence = [*first.evidence, *itertools.chain.from_iterable(titled)]
+    seconds = sum(f.seconds or 0.0 for f in (first, *others))
+    together = msgspec.structs.replace(first, **{"evidence": evidence, "seconds": seconds, **changes})
+    return [together if f is first else f for f in findings if f not in others]
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
