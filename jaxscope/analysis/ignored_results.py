@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jaxscope.analysis.line_names import full_name, imported
+from jaxscope.analysis.line_names import UPDATES, full_name, imported
 from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, spans, syntax
 
 # Functions that return a changed copy, and the position of the argument that is copied.
@@ -50,9 +50,6 @@ _CONTEXTS = frozenset(
         "jax.transfer_guard",
     }
 )
-_UPDATES = frozenset(
-    {"add", "apply", "divide", "max", "min", "mul", "multiply", "power", "set", "subtract"}
-)  # methods of x.at[i]
 _REPLACE = frozenset({"_replace", "apply_gradients", "replace"})  # methods of states that return a new state
 _REFS = re.compile(r"\b(?:new_ref|mutable_array|array_ref|freeze|pallas|pallas_call)\b")
 _RAISES = frozenset({"assertRaises", "assertRaisesRegex", "raises"})
@@ -206,7 +203,7 @@ def _ignored(scope: str, statement: ast.Expr, names: dict[str, str], defined: se
     if not isinstance(method, ast.Attribute):
         return None
     owner = method.value
-    if isinstance(owner, ast.Subscript) and method.attr in _UPDATES and last_name(owner.value) == "at":
+    if isinstance(owner, ast.Subscript) and method.attr in UPDATES and last_name(owner.value) == "at":
         array = owner.value.value if isinstance(owner.value, ast.Attribute) else None
         target = _variable(array) if array is not None else None
         if target is None:

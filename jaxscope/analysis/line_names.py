@@ -26,44 +26,20 @@ from jaxscope.analysis.rewrap_site import (
 )
 from jaxscope.schema.libraries import JAX_ROOTS, TRACED_WHOLE
 
-_GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
-OF_ARRAYS = frozenset(
-    {
-        "T",
-        "at",
-        "shape",
-        "dtype",
-        "ndim",
-        "size",
-        "mT",
-        "real",
-        "imag",
-        "astype",
-        "reshape",
-        "sum",
-        "mean",
-        "max",
-    }
-    | {
-        "min",
-        "std",
-        "var",
-        "dot",
-        "transpose",
-        "ravel",
-        "flatten",
-        "squeeze",
-        "conj",
-        "copy",
-        "argmax",
-        "argmin",
-    }
-    | {"items", "keys", "values", "get", "clip", "prod", "all", "any", "cumsum", "sort", "argsort", "trace"}
+GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
+OF_ARRAYS = frozenset(  # attributes of arrays and of dicts
+    {"T", "at", "dtype", "imag", "mT", "ndim", "real", "shape", "size", "get", "items", "keys", "values"}
+    | {"all", "any", "argmax", "argmin", "argsort", "astype", "clip", "conj", "copy", "cumsum", "dot"}
+    | {"flatten", "max", "mean", "min", "prod", "ravel", "reshape", "sort", "squeeze", "std", "sum"}
+    | {"trace", "transpose", "var"}
 )
 _MODULES = ("equinox", "flax.nnx", "flax.linen", "haiku")  # libraries whose classes are modules
 _OUTPUT = frozenset({"print", "open", "input"})
 _CHANGES = frozenset({"append", "extend", "insert", "pop", "setdefault"})
 LONGEST = 40  # characters of a call that is quoted in a message
+UPDATES = frozenset(  # methods of x.at[i]
+    {"add", "apply", "divide", "max", "min", "mul", "multiply", "power", "set", "subtract"}
+)
 _MESH_MAKERS = frozenset({"Mesh", "make_mesh"})
 
 
@@ -87,7 +63,7 @@ def gradients(source: str | None) -> set[str]:
     found = syntax(source)
     names = imported(found)
     called = {full_name(c.func, names) for c in found.all_calls()}
-    return {name for name in called if name.rpartition(".")[2] in _GRADIENTS}
+    return {name for name in called if name.rpartition(".")[2] in GRADIENTS}
 
 
 def captured(source: str | None, line: int) -> list[str]:

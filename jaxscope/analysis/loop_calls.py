@@ -723,7 +723,7 @@ def goes_through_leaves(source: str | None, line: int) -> bool:
 
 _OF_MODELS = re.compile(r"param|grad|weight|leaves|moment|velocit|updates", re.IGNORECASE)
 # Functions that loops over batches call
-_IN_TRAINING = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad", "update"})
+_IN_TRAINING = line_names.GRADIENTS | {"update"}
 
 
 def _is_of_object(node: ast.AST) -> TypeGuard[ast.Call | ast.Attribute | ast.Subscript]:

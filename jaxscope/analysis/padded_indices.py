@@ -12,12 +12,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from jaxscope.analysis.line_names import UPDATES
 from jaxscope.analysis.loop_calls import names_in
 from jaxscope.analysis.rewrap_site import FUNCTION, last_name, own_nodes, syntax
 
-_UPDATES = frozenset(
-    {"add", "apply", "divide", "get", "max", "min", "mul", "multiply", "power", "set", "subtract"}
-)
 _MODES = frozenset({"drop", "fill", "FILL_OR_DROP"})
 _MASK = re.compile(r"count|keep|length|mask|present|valid|weight|where", re.IGNORECASE)
 READS = frozenset({"get", "take"})  # methods that read rows
@@ -211,7 +209,7 @@ def _use(call: ast.Call) -> tuple[ast.expr, str, str] | None:
     spelled = "fill" if text == "fill" else "drop"
     of = call.func.value if isinstance(call.func, ast.Attribute) else None
     name = last_name(call.func) or ""
-    if isinstance(of, ast.Subscript) and last_name(of.value) == "at" and name in _UPDATES:
+    if isinstance(of, ast.Subscript) and last_name(of.value) == "at" and name in UPDATES | {"get"}:
         return of.slice, name, spelled
     if name == "take" and len(call.args) > 1:
         return call.args[1], name, spelled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jaxscope.analysis import jit_decorators
+from jaxscope.analysis import jit_decorators, line_names
 from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.run import Run
@@ -20,7 +20,7 @@ BARRIER = (
     "stablehlo.optimization_barrier"  # JAX puts one before the operations that a checkpoint computes again
 )
 CHECKPOINTS = frozenset({"checkpoint", "remat", "filter_checkpoint"})
-GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad", "vjp", "filter_vjp"})
+DIFFERENTIATE = line_names.GRADIENTS | {"vjp", "filter_vjp"}
 
 
 @rule("JX207", "whole-checkpoint", WARNING)
@@ -66,6 +66,6 @@ def _line(run: Run, stack: Sequence[Frame]) -> Frame | None:
         function = next((f.function for f in stack if f.place == (file, line)), "")
         return Frame(file=file, line=line, function=function)
     for frame in stack:
-        if jit_decorators.calls(text(frame.file), frame.line, GRADIENTS):
+        if jit_decorators.calls(text(frame.file), frame.line, DIFFERENTIATE):
             return frame
     return stack[0] if stack else None

@@ -29,6 +29,7 @@ _FLOW = {
 }
 _FLOW |= {f"{opcode}-start": keys for opcode, keys in _FLOW.items()}
 FUSIONS = ("fusion", "fusion-start")
+CALLS = frozenset({"fusion", "call", "async"})  # operations that run a computation once
 Trips = Mapping[tuple[str, str], int | None]
 # No real program has a computation that runs more often.
 MAX_EXECUTIONS = 1 << 62

@@ -18,7 +18,7 @@ import msgspec
 
 from jaxscope.analysis.hlo import branches, shapes
 from jaxscope.analysis.hlo.attribution import Attribution
-from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.calls import CALLS, CallGraph
 from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
 from jaxscope.schema.keys import Frame
@@ -29,7 +29,6 @@ CUSTOM_CALLS = ("custom-call", "custom-call-start")
 _LABELS = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)$")
 _WINDOW = re.compile(r"(\w+)=([\w\-]+)")
 _NUMBER = re.compile(r"-?\d{1,9}")
-_HOLDS = ("fusion", "call", "async")
 # The targets of custom calls that multiply nothing begin with these words: they move, mark or select data.
 _MOVES = (
     "AsyncCollective", "Sharding", "SPMD", "annotate_device", "Move", "Pin", "AllocateBuffer", "Slice",
@@ -54,7 +53,7 @@ def flops(graph: CallGraph, computation: Computation, instruction: Instruction) 
             if opcode == "dot"
             else _of_convolution(computation, instruction)
         )
-    if opcode not in _HOLDS:
+    if opcode not in CALLS:
         return None if opcode in ("custom-call", "while", "conditional") else 0
     total = 0
     waiting, seen = [c.callee for c in graph.of(computation, instruction)], set[str]()

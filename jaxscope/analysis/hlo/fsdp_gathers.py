@@ -18,7 +18,7 @@ from typing import NamedTuple
 from jaxscope.analysis.hlo import aliases, shardings
 from jaxscope.analysis.hlo.attribution import op_name
 from jaxscope.analysis.hlo.axes import Mesh
-from jaxscope.analysis.hlo.calls import CallGraph, names
+from jaxscope.analysis.hlo.calls import CALLS, CallGraph, names
 from jaxscope.analysis.hlo.lexing import attribute, number, operand_text, operands, unquote
 from jaxscope.analysis.hlo.module import Computation, Instruction
 from jaxscope.schema.collectives import KINDS
@@ -33,7 +33,6 @@ _HANDS_ON = frozenset(
         *(f"{opcode}-done" for opcode in ("fusion", "call", "slice", "dynamic-slice")),
     }
 )
-_CALLS = frozenset({"fusion", "call", "async"})
 _PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
 # Parts of the targets of custom calls that multiply matrices: __cublas$gemm, __onednn$matmul, __cudnn$conv...
 _MULTIPLIES = ("gemm", "matmul", "cudnn$conv", "dot")
@@ -198,7 +197,7 @@ class Weights:
                 if element is None:
                     return None
                 computation, name = element
-            elif instruction.operation in _CALLS:
+            elif instruction.operation in CALLS:
                 body = self._body(computation, instruction)
                 if body is None or body.root is None or not _only_hands_on(body):
                     return None
@@ -222,7 +221,7 @@ class Weights:
         computation, its name). Only a fusion, a call or an asynchronous call counts as a caller; None unless
         exactly one calls ``body``."""
         at = number(operand_text(parameter.tail))
-        calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in _CALLS]
+        calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in CALLS]
         if at is None or len(calls) != 1:
             return None
         inputs = operands(calls[0].instruction.tail)
@@ -276,7 +275,7 @@ class Weights:
                 if reader.opcode in _PRODUCTS or _multiplies(reader):
                     at = inputs.index(one.name) if one.name in inputs else 0
                     yield from ((place, name, at, reader) for name in inputs[:2] if name != one.name)
-                elif reader.operation in _CALLS:
+                elif reader.operation in CALLS:
                     body = self._body(place, reader)
                     taken = {n for n, name in enumerate(inputs) if name == one.name}
                     nexts += [
@@ -289,9 +288,9 @@ class Weights:
                     nexts += [
                         (c.caller, element)
                         for c in self._graph.callers.get(place.name, ())
-                        if c.instruction.operation in _CALLS
+                        if c.instruction.operation in CALLS
                         for element in c.caller.readers(c.instruction.name)
-                        if attribute(element.tail, "index") in places or element.operation in _CALLS
+                        if attribute(element.tail, "index") in places or element.operation in CALLS
                     ]
                 elif reader.operation in _HANDS_ON or reader.opcode == "get-tuple-element":
                     nexts.append((place, reader))
@@ -299,7 +298,7 @@ class Weights:
                 nexts += [
                     (c.caller, c.instruction)
                     for c in self._graph.callers.get(place.name, ())
-                    if c.instruction.operation in _CALLS
+                    if c.instruction.operation in CALLS
                 ]
             for next_computation, next_one in nexts:
                 key = (next_computation.name, next_one.name)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from jaxscope.analysis.hlo import cost, groups
-from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.calls import CALLS, CallGraph
 from jaxscope.analysis.hlo.lexing import attribute, instruction_attributes, number, operands
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
@@ -21,7 +21,6 @@ SAME, GATHERED, DIFFERS = range(3)  # joined with max()
 _CHANGES = frozenset({"all-to-all", "collective-permute", "infeed", "partition-id", "recv", "reduce-scatter"})
 _CHANGES |= {"ragged-all-to-all", "replica-id", "rng", "rng-get-and-update-state"}
 _REDUCES = frozenset({"all-reduce", "all-gather", "collective-broadcast"})
-_CALLS = frozenset({"fusion", "call", "async"})
 MOST_GATHERS = 32  # among which the responsible one is looked for
 MOST_ROUNDS = 4  # through the body of a loop; each round only raises states
 
@@ -156,7 +155,7 @@ class _Flow:
             operands_of = [_raised(state, chosen) for state in read[1:]]
             branches = [self.run(c, [state]) for c, state in zip(called, operands_of, strict=False)]
             return _raised(_either(branches), chosen)
-        if i.operation in _CALLS and called:
+        if i.operation in CALLS and called:
             result = self.run(called[0], read)
             return (tuple(read), result) if i.opcode.endswith("-start") else result
         state = self._of_operation(computation, i, _joined(tuple(read)))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from jaxscope.analysis.hlo import shapes
-from jaxscope.analysis.hlo.calls import CallGraph, Trips, names
+from jaxscope.analysis.hlo.calls import CALLS, CallGraph, Trips, names
 from jaxscope.analysis.hlo.lexing import attribute, backend_config, number, operand_text
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
@@ -332,7 +332,7 @@ class _Reading:
 
     def _callee(self, computation: Computation, instruction: Instruction) -> Computation | None:
         """Return the computation that a fusion or a call calls; None for another instruction."""
-        if instruction.operation not in ("fusion", "call", "async"):
+        if instruction.operation not in CALLS:
             return None
         calls = self._graph.of(computation, instruction)
         return calls[0].callee if calls else None

@@ -13,15 +13,7 @@ from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
 # dtype -> its number of bits; for a complex dtype, those of its real part
-FLOAT_BITS = {
-    "float64": 64,
-    "float32": 32,
-    "tfloat32": 32,
-    "float16": 16,
-    "bfloat16": 16,
-    "complex64": 32,
-    "complex128": 64,
-}
+FLOAT_BITS = types.BITS | {"complex64": 32, "complex128": 64}
 MAX_LISTED = 500
 # Operations that keep their operands, or pass them to code that is not followed
 _KEEP = frozenset(
