@@ -17,6 +17,7 @@ from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     SCOPES,
     Syntax,
+    expression,
     last_name,
     own_nodes,
     scope_around,
@@ -48,7 +49,7 @@ def variable(
       kind: the Python type to which the program converts the element: ``int``, ``float``, ... If it is
         ``int`` and ``text`` is ``rows[i]``, the converted element is the index ``i``, and ``i`` is examined.
     """
-    read = _parsed(text)
+    read = expression((text or "").strip())
     if read is None or (operands := _operands(read)) is None:
         return None
     loops, function = _around(syntax(source).blocks, line)
@@ -168,14 +169,6 @@ def _names(function: ast.AST | None) -> set[str]:
     if not isinstance(function, SCOPES):
         return set()
     return {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
-
-
-def _parsed(text: str | None) -> ast.expr | None:
-    """Parse ``text`` as an expression; None if it is none."""
-    try:
-        return ast.parse((text or "").strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _operands(node: ast.expr) -> list[ast.expr] | None:

@@ -23,6 +23,7 @@ from jaxscope.analysis.rewrap_site import (
     bind,
     calls_from,
     depends_on_a_condition,
+    innermost_loop,
     last_name,
     loop_around,
     spans,
@@ -641,8 +642,7 @@ def array_iterated(source: str | None, line: int) -> str | None:
     ``x[0]``), if there are several arrays, or if the loop also reads its counter ``t`` elsewhere than in
     ``results.at[t]``.
     """
-    around = loop_around(source, line)
-    loop = loop_from(source, around[0]) if around is not None else None
+    loop = innermost_loop(source, line)
     if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
         return None
     element = loop.target.id
@@ -670,8 +670,7 @@ def _writes(body: Iterable[ast.AST], index: str) -> int:
 def writes_elements(source: str | None, line: int) -> bool:
     """Return whether the innermost ``for`` loop around ``line`` writes one element of an array in each
     iteration, ``results.at[t].set(...)``, where ``t`` is its variable."""
-    around = loop_around(source, line)
-    loop = loop_from(source, around[0]) if around is not None else None
+    loop = innermost_loop(source, line)
     if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
         return False
     return _writes([n for statement in loop.body for n in ast.walk(statement)], loop.target.id) > 0
@@ -681,8 +680,7 @@ def goes_through_layers(source: str | None, line: int) -> bool:
     """Return whether the innermost ``for`` loop around ``line`` goes through a variable whose elements are
     containers or objects, such as the layers of a model: the loop unpacks them (``for w, b in layers``),
     calls them, or reads items by name (``layer["w"]``) or attributes of them."""
-    around = loop_around(source, line)
-    loop = loop_from(source, around[0]) if around is not None else None
+    loop = innermost_loop(source, line)
     over = loop.iter if isinstance(loop, ast.For) else None
     if isinstance(over, ast.Call) and last_name(over.func) == "enumerate" and over.args:
         over = over.args[0]
@@ -806,22 +804,21 @@ def takes_chunks(source: str | None, line: int) -> bool:
     i in range(0, n, size): f(x[i : i + size])``. An iteration must not read a variable that the iteration
     before set, and the loop must not call a function with "grad" in its name, as loops over microbatches
     do."""
-    found, around = syntax(source), loop_around(source, line)
-    for loop in found.blocks if around is not None else ():
-        if isinstance(loop, ast.For) and (loop.lineno, loop.end_lineno) == around:
-            steps = [c for c in ast.walk(loop.iter) if isinstance(c, ast.Call) and len(c.args) == 3]
-            inside = [n for s in loop.body for n in ast.walk(s)]
-            rows = [n.slice for n in inside if isinstance(n, ast.Subscript)]
-            rows = [n.elts[0] if isinstance(n, ast.Tuple) and n.elts else n for n in rows]
-            starts = [n.lower for n in rows if isinstance(n, ast.Slice) and n.lower is not None]
-            called = [last_name(n.func) or "" for n in inside if isinstance(n, ast.Call)]
-            return (
-                any(last_name(c.func) == "range" for c in steps)
-                and not any("grad" in name for name in called)
-                and not carries(loop)
-                and any(isinstance(n, ast.Name) and n.id in names_set([loop.target]) for n in starts)
-            )
-    return False
+    loop = innermost_loop(source, line)
+    if not isinstance(loop, ast.For):
+        return False
+    steps = [c for c in ast.walk(loop.iter) if isinstance(c, ast.Call) and len(c.args) == 3]
+    inside = [n for s in loop.body for n in ast.walk(s)]
+    rows = [n.slice for n in inside if isinstance(n, ast.Subscript)]
+    rows = [n.elts[0] if isinstance(n, ast.Tuple) and n.elts else n for n in rows]
+    starts = [n.lower for n in rows if isinstance(n, ast.Slice) and n.lower is not None]
+    called = [last_name(n.func) or "" for n in inside if isinstance(n, ast.Call)]
+    return (
+        any(last_name(c.func) == "range" for c in steps)
+        and not any("grad" in name for name in called)
+        and not carries(loop)
+        and any(isinstance(n, ast.Name) and n.id in names_set([loop.target]) for n in starts)
+    )
 
 
 def makes_no_other_calls(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:

@@ -126,6 +126,14 @@ class Makers:
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
+def expression(text: str | None) -> ast.expr | None:
+    """Parse ``text`` as an expression. Return None if it is none."""
+    try:
+        return ast.parse(text or "", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def parsed(source: str) -> ast.Module | None:
     """Parse ``source``. Return None if it is not Python, or longer than MAX_SOURCE (2,000,000) characters."""
     if len(source) > MAX_SOURCE:
@@ -335,43 +343,48 @@ def loop_around(source: str | None, line: int, *, comprehensions: bool = False) 
 def loops_around(source: str | None, line: int, *, comprehensions: bool = False) -> list[tuple[int, int]]:
     """Return (first line, last line) of each ``for`` and ``while`` around ``line`` in the same function,
     outermost first. If ``comprehensions`` is True, comprehensions count as loops."""
+    kinds = (ast.For, ast.While, *COMPREHENSIONS) if comprehensions else (ast.For, ast.While)
+    return [(n.lineno, n.end_lineno or line) for n in _loops_in_scope(source, line) if isinstance(n, kinds)]
+
+
+def innermost_loop(source: str | None, line: int) -> ast.For | ast.While | None:
+    """Return the innermost ``for`` or ``while`` around ``line`` in the same function, or None."""
+    loops = _loops_in_scope(source, line)
+    return next((n for n in reversed(loops) if isinstance(n, (ast.For, ast.While))), None)
+
+
+def _loops_in_scope(source: str | None, line: int) -> list[ast.stmt | ast.expr]:
+    """Return the loops and comprehensions around ``line`` in the same function, outermost first."""
     around = _blocks(source, line)
     # A line at which a lambda begins may be in the lambda or outside of it: ``jax.vmap(lambda x: ...)(xs)``.
     scopes = [n for n in around if isinstance(n, FUNCTION) or (isinstance(n, ast.Lambda) and n.lineno < line)]
     begins = max((n.lineno for n in scopes), default=0)
-    kinds = (ast.For, ast.While, *COMPREHENSIONS) if comprehensions else (ast.For, ast.While)
-    loops = [n for n in around if isinstance(n, kinds) and n.lineno >= begins]
-    return [(n.lineno, n.end_lineno or line) for n in sorted(loops, key=lambda n: n.lineno)]
+    loops = [n for n in around if isinstance(n, _LOOPS) and n.lineno >= begins]
+    return sorted(loops, key=lambda n: n.lineno)
 
 
 def waits_before(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` calls ``block_until_ready`` on an earlier line."""
-    found, around = syntax(source), loop_around(source, line)
-    if around is None:
-        return False
-    earlier = (call for n in range(around[0], line) for call in found.calls.get(n, ()))
-    return any(last_name(call.func) == "block_until_ready" for call in earlier)
+    loop = innermost_loop(source, line)
+    calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call)] if loop is not None else []
+    return any(c.lineno < line and last_name(c.func) == "block_until_ready" for c in calls)
 
 
 def counts_only(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` in the same function is a ``for`` over a ``range``
     whose variable the loop does not read."""
-    around = loop_around(source, line)
-    for n in syntax(source).blocks if around is not None else ():
-        if isinstance(n, ast.For) and (n.lineno, n.end_lineno) == around and isinstance(n.target, ast.Name):
-            read = {m.id for s in n.body for m in ast.walk(s) if isinstance(m, ast.Name)}
-            return (
-                isinstance(n.iter, ast.Call) and last_name(n.iter.func) == "range" and n.target.id not in read
-            )
-    return False
+    loop = innermost_loop(source, line)
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+        return False
+    read = {n.id for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name)}
+    over = loop.iter
+    return isinstance(over, ast.Call) and last_name(over.func) == "range" and loop.target.id not in read
 
 
 def appends(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` in the same function appends to a list."""
-    found, around = syntax(source), loop_around(source, line)
-    if around is None:
-        return False
-    calls = (c for n, each in found.calls.items() if around[0] <= n <= around[1] for c in each)
+    loop = innermost_loop(source, line)
+    calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call)] if loop is not None else []
     return any(isinstance(c.func, ast.Attribute) and c.func.attr == "append" for c in calls)
 
 
@@ -508,10 +521,8 @@ def depends_on_a_condition(source: str | None, line: int, text: str | None = Non
     If the condition and its block are both on the line, the result is about the expression ``text``. None
     (unknown) counts as a part of the condition.
     """
-    found, loop = syntax(source), loop_around(source, line)
-    if loop is None:
-        return False
-    inside = (n for n in ast.walk(found.tree) if isinstance(n, ast.If) and loop[0] <= n.lineno <= loop[1])
+    loop = innermost_loop(source, line)
+    inside = [n for n in ast.walk(loop) if isinstance(n, ast.If)] if loop is not None else []
     return any(
         _is_in_block(n, line, text)
         or (n.lineno < line and any(isinstance(s, (ast.Continue, ast.Return)) for s in n.body))

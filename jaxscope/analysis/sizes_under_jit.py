@@ -10,7 +10,15 @@ import re
 from collections.abc import Collection
 
 from jaxscope.analysis.line_names import full_name, function, imported, takes_objects
-from jaxscope.analysis.rewrap_site import Definition, bind, function_around, last_name, positional, syntax
+from jaxscope.analysis.rewrap_site import (
+    Definition,
+    bind,
+    expression,
+    function_around,
+    last_name,
+    positional,
+    syntax,
+)
 
 # Functions of jax.numpy whose result has a size that depends on values -> the option that fixes the size
 _SIZED = dict.fromkeys(
@@ -149,11 +157,7 @@ def dynamic_slice(text: str | None) -> str | None:
     """Return what to write in a jitted function instead of ``text``, the source of a slice that begins at the
     value of an array: ``jax.lax.dynamic_slice_in_dim(x, i, 16)`` for ``x[i : i + 16]``. Return None if
     ``text`` is no such slice, or if its length is not part of it."""
-    try:
-        node = ast.parse(text or "", mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return None
-    match node:
+    match expression(text):
         case ast.Subscript(
             value=array,
             slice=ast.Slice(lower=ast.expr() as start, upper=ast.BinOp(left, ast.Add(), right), step=None),
@@ -167,10 +171,7 @@ def list_indexed(text: str | None) -> str | None:
     """Return the object that ``text``, source that read a value of the device, indexes with this value:
     ``data`` for ``data[i]``. It is a list or another object of Python, because a JAX array reads no index.
     Return None for other source, and for slices."""
-    try:
-        node = ast.parse(text or "", mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return None
+    node = expression(text)
     if not isinstance(node, ast.Subscript) or any(isinstance(n, ast.Slice) for n in ast.walk(node.slice)):
         return None
     return ast.unparse(node.value)

@@ -7,6 +7,7 @@ import ast
 import re
 
 from jaxscope.analysis import line_names, loop_calls, mutation
+from jaxscope.analysis.rewrap_site import expression
 from jaxscope.model.call_places import static_for_each_place
 from jaxscope.rules.recompiles import UNNAMED, Group, recompile_rule
 from jaxscope.schema.causes import FUNCTION, PARTS, UNSTABLE_HASH, StaticDetail, StaticValue
@@ -60,10 +61,7 @@ def _only_names_change(group: Group) -> bool:
     texts = [v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)]
     if texts and all(_ENUM.fullmatch(text) for text in texts):
         return True
-    try:
-        parsed = [ast.parse(text, mode="eval").body for text in dict.fromkeys(texts)]
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return False
+    parsed = [expression(text) for text in dict.fromkeys(texts)]
     calls = [node for node in parsed if isinstance(node, ast.Call) and not node.args]
     if len(calls) < len(parsed) or len({ast.dump(call.func) for call in calls}) != 1:
         return False
