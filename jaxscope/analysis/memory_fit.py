@@ -41,7 +41,6 @@ _SOURCE = re.compile(r'source_file="([^"]*)"(?: source_line=(\d+))?')
 _SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LARGEST = 20
 KERNEL = "tpu_custom_call"  # the custom call target of Pallas kernels
-COMPILER, VENDOR = "compiler", "vendor"
 
 
 class Allocation(msgspec.Struct, frozen=True):
@@ -74,7 +73,6 @@ class Fit(msgspec.Struct, frozen=True):
       used: bytes that the program needs, or only those of its temporary buffers if the compiler fails before
         it assigns buffers; None: unknown.
       capacity: bytes that the device has, stated by the compiler, else by the vendor's page; None: unknown.
-      stated_by: source of the capacity: ``compiler`` or ``vendor``; None: the capacity is unknown.
       parts: the compiler's breakdown of the used bytes: name -> bytes.
       largest: the largest buffers that the compiler lists, or the largest values of the program (see
         ``with_values``); empty: neither is known, or the program fits.
@@ -87,7 +85,6 @@ class Fit(msgspec.Struct, frozen=True):
     fits: bool | None
     used: int | None
     capacity: int | None
-    stated_by: str | None
     parts: dict[str, int] = {}
     largest: list[Allocation] = []
     space: str | None = None
@@ -99,14 +96,14 @@ class Fit(msgspec.Struct, frozen=True):
         return next((self.parts[n] for n in ("HLO temporaries", "HLO temp") if n in self.parts), None)
 
 
-def capacity_of(target: Target) -> tuple[int, str] | None:
-    """Return (bytes that a program can use on one device of ``target``, source of the number). The source is
-    ``compiler`` or ``vendor``. Return None if the number is unknown. A device may be a part of a chip."""
+def capacity_of(target: Target) -> int | None:
+    """Return the bytes that a program can use on one device of ``target``, stated by the compiler, else by
+    the vendor. Return None if they are unknown. A device may be a part of a chip."""
     machine = MACHINES.get(target.machine)
     if machine is not None and machine.usable is not None:
-        return int(machine.usable.value), COMPILER
+        return int(machine.usable.value)
     if machine is not None and machine.memory is not None:
-        return int(machine.memory.value / machine.devices_per_chip), VENDOR
+        return int(machine.memory.value / machine.devices_per_chip)
     return None
 
 
@@ -119,9 +116,7 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
       peak: the number of bytes that the program needs on one device; None: unknown.
     """
     room = capacity_of(target) if target is not None else None
-    if room is None:
-        return Fit(None, peak, None, None)
-    return Fit(None if peak is None else peak <= room[0], peak, *room)
+    return Fit(None if peak is None or room is None else peak <= room, peak, room)
 
 
 def of_message(target: Target | None, message: str) -> Fit:
@@ -140,12 +135,11 @@ def of_message(target: Target | None, message: str) -> Fit:
     used = _USED.search(message) or early
     room = capacity_of(target) if target is not None else None
     if used is not None:
-        room = _bytes(used["room"], used["scale"]), COMPILER
+        room = _bytes(used["room"], used["scale"])
     return Fit(
         fits=False,
         used=_bytes(used[1], used[2]) if used else None,
-        capacity=room[0] if room else None,
-        stated_by=room[1] if room else None,
+        capacity=room,
         parts={m[1]: _bytes(m[2], m[3]) for m in _PART.finditer(message)}
         or ({"HLO temporaries": _bytes(early[1], early[2])} if early else {}),
         largest=_allocations(message),
@@ -168,7 +162,7 @@ def _of_one_operation(match: re.Match[str]) -> Fit:
         line=number(source[2]) if source else None,
     )
     room = _bytes(match["room"], match["scale"])
-    return Fit(False, used, room, COMPILER, largest=[operation], space=match["space"].lower(), scoped=True)
+    return Fit(False, used, room, largest=[operation], space=match["space"].lower(), scoped=True)
 
 
 def _allocations(message: str) -> list[Allocation]:

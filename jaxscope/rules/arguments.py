@@ -101,19 +101,14 @@ def _differ_by_ones(cause: Cause) -> bool:
     return len(shapes) < 2 or len({tuple(n for n in shape if n != 1) for shape in shapes}) == 1
 
 
-def _preallocate(path: str | None, how: str) -> Fix:
-    """Return the advice to create the array at ``path`` (None: unknown) with its final length, to write into
-    it with the function ``how`` (as text), and to mask the rest, instead of making it longer in each call."""
-    return Fix(message("fix-preallocate", path=path or UNNAMED, how=how), "preallocate", {"path": path})
-
-
 @recompile_rule("JX114", "lengthened-argument", WARNING, "shape")
 def lengthened_argument(group: Group) -> Fix | None:
     """Return the advice for an argument that the function returns longer and gets back; else None."""
     if not group.lengthened:
         return None
-    path = group.cause.path
-    return _preallocate(root(path) if path else None, "jax.lax.dynamic_update_slice")
+    path = root(group.cause.path) if group.cause.path else None
+    words = message("fix-preallocate", path=path or UNNAMED, how="jax.lax.dynamic_update_slice")
+    return Fix(words, "preallocate", {"path": path})
 
 
 def _padding(group: Group) -> Message:

@@ -30,4 +30,4 @@ def of_program(run: Run, p: Program) -> int:
         return devices.stated_capacity(p.compilations[-1]) or ASSUMED
     target = target_programs.target_of(run, p)
     usable = memory_fit.capacity_of(target) if target is not None else None
-    return usable[0] if usable is not None else ASSUMED
+    return usable if usable is not None else ASSUMED

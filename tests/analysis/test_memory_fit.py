@@ -56,7 +56,7 @@ Program hbm requirement 63.80G:
 )
 def test_what_would_be_used_and_what_there_is_are_the_compilers_own_figures(message, used, capacity):
     found = memory_fit.of_message(V5E, message)
-    assert found.fits is False and found.stated_by == "compiler"
+    assert found.fits is False
     assert found.used == int(used * GIB) and found.capacity == int(capacity * GIB)
 
 
@@ -82,8 +82,8 @@ def test_a_program_that_was_compiled_fits_as_far_as_its_peak_says():
 
 
 def test_a_device_of_a_chip_with_two_has_half_its_memory():
-    assert memory_fit.capacity_of(machines.parse("tpu7x:2x2x1"))[0] < 96 * GIB
-    assert memory_fit.capacity_of(machines.parse("h100:8")) == (84942979072, "compiler")
+    assert memory_fit.capacity_of(machines.parse("tpu7x:2x2x1")) < 96 * GIB
+    assert memory_fit.capacity_of(machines.parse("h100:8")) == 84942979072
 
 
 def test_without_a_stated_peak_it_is_bounded_by_the_parts_and_unknown_where_one_is():

@@ -135,21 +135,10 @@ def kind_of(fusion: Instruction) -> str:
     return kind[1:].lower() if kind[:1] == "k" else kind
 
 
-def count_unfused(graph: CallGraph, fusions: Fusions) -> tuple[int, int]:
-    """Count the elementwise operations that the compiler did not fuse with others. Return (unfused, wrapped):
-    the number of elementwise operations outside of fusions, without scalars, and the number of loop fusions
-    with a single elementwise operation."""
+def count_unfused(graph: CallGraph) -> int:
+    """Return the number of elementwise operations outside of fusions, without scalars."""
     # Scalars are counters and indices, no work of a device.
-    unfused = sum(
-        i.opcode in ELEMENTWISE and not i.is_scalar for c in graph.top_level() for i in c.instructions
-    )
-    # XLA's CPU backend creates a fusion also for an operation that it does not fuse with others.
-    wrapped = sum(
-        sum(f.ops.values()) == 1 and next(iter(f.ops)) in ELEMENTWISE
-        for f in fusions.each
-        if f.kind == "loop"
-    )
-    return unfused, wrapped
+    return sum(i.opcode in ELEMENTWISE and not i.is_scalar for c in graph.top_level() for i in c.instructions)
 
 
 def custom_calls(graph: CallGraph) -> dict[str, int]:

@@ -45,7 +45,6 @@ class Program(msgspec.Struct, frozen=True):
         the one that the text prints; None if there is neither.
       instructions, computations: their number in the whole text; 0: the text could not be read.
       unfused_elementwise: number of elementwise operations outside of fusions, without scalars.
-      wrapped_elementwise: number of loop fusions with a single elementwise operation.
       custom_calls: target of a custom call -> number of such instructions that run, not of executions.
       memory: the inputs and outputs, and which outputs reuse the memory of inputs.
       wire_by_axes: mesh axes -> lower and upper bound of the bytes that one device sends along them in one
@@ -76,7 +75,6 @@ class Program(msgspec.Struct, frozen=True):
     computations: int
     fusions: fusions.Fusions
     unfused_elementwise: int
-    wrapped_elementwise: int
     custom_calls: dict[str, int]
     collectives: list[collectives.Collective]
     loops: list[loops.Loop]
@@ -181,7 +179,6 @@ def of_module(
     reading = collectives.Collectives(graph, attribution, executions, paths, devices, axes)
     found_collectives = reading.read()
     found_fusions = fusions.read(graph, attribution, executions)
-    unfused, wrapped = fusions.count_unfused(graph, found_fusions)
     counted = cost.total_flops(graph, executions, paths)
     count, gathers = partitions or 1, collectives.asked_gathers(found_collectives)
     shared = None
@@ -196,8 +193,7 @@ def of_module(
         instructions=module.instruction_count,
         computations=len(module.computations),
         fusions=found_fusions,
-        unfused_elementwise=unfused,
-        wrapped_elementwise=wrapped,
+        unfused_elementwise=fusions.count_unfused(graph),
         custom_calls=fusions.custom_calls(graph),
         collectives=found_collectives,
         wire_by_axes=collectives.wire_by_axes(found_collectives),
@@ -240,7 +236,6 @@ def _nothing(reason: str, module: Module | None = None) -> Program:
         computations=len(empty.computations),
         fusions=fusions.Fusions(0, {}, 0, {}, []),
         unfused_elementwise=0,
-        wrapped_elementwise=0,
         custom_calls={},
         collectives=[],
         wire_by_axes={},

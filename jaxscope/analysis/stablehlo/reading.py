@@ -49,7 +49,7 @@ class Reading(msgspec.Struct, frozen=True):
 
     Attributes:
       module: the name of the module: ``jit_step``.
-      num_partitions, num_replicas: the numbers in the module's attributes; None: unknown.
+      num_partitions: the number in the module's attributes; None: unknown.
       printed: number of operations in the text, without returns.
       work: three numbers of arithmetic operations of one call: of matrix products and convolutions, of
         operations that take long for each element, and of all others. None if the user's code has loops,
@@ -96,7 +96,6 @@ class Reading(msgspec.Struct, frozen=True):
 
     module: str | None = None
     num_partitions: int | None = None
-    num_replicas: int | None = None
     printed: int = 0
     work: tuple[int, int, int] | None = None
     op_counts: dict[str, int] = {}
@@ -215,7 +214,6 @@ def analyze_module(
     return Reading(
         module=module.name,
         num_partitions=_number(module.attributes.get("mhlo.num_partitions")),
-        num_replicas=_number(module.attributes.get("mhlo.num_replicas")),
         printed=len(operations),
         work=work.Shares(module, sources).kinds(module),
         op_counts=_op_counts(operations, sources),
