@@ -247,7 +247,7 @@ def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
         return Fix(message("fix-one-jit"))
     found = [(c, causes.of(run, c)[0]) for c in compilations]
     same = [(c, why) for c, why in found if (why.kind, why.path) == (cause.kind, cause.path)]
-    fix = recompiles.advice(recompiles.group_of(run, [c for c, _ in same], [why for _, why in same]))
+    fix = recompiles.advice(recompiles.group_of(run, same))
     return fix or Fix(message("fix-equal-calls"))
 
 

@@ -331,7 +331,7 @@ def _fix(run: Run, n: int, change: Change, since: str | None) -> Fix | None:
             "warm_up",
             {"step": n},
         )
-    known = recompiles.group_of(run, [x.compilation for x in group], [x.cause for x in group])
+    known = recompiles.group_of(run, [(x.compilation, x.cause) for x in group])
     fix = recompiles.advice(known)
     eagerly = change.eager and change.others and fix is not None
     return extended(fix, "fix-pad-before-jit") if eagerly else fix

@@ -20,19 +20,19 @@ from jaxscope.schema.causes import Cause
 LOOK_BACK = 32  # number of the latest earlier compilations whose results are compared
 LATEST = 5  # number of the latest recompiles that are examined
 
-Miss = tuple[Compilation, Cause]
+Caused = tuple[Compilation, Cause]  # a call that missed a cache, and why
 
 
 def arguments(run: Run, f: Function) -> frozenset[str]:
     """Return the names of the arguments of ``f`` that ``f`` itself makes longer from call to call."""
-    found: dict[str, list[Miss]] = {}
+    found: dict[str, list[Caused]] = {}
     for c, cause in causes.reasons(f, run).get("shape", []):
         if cause.path is not None:
             found.setdefault(root(cause.path), []).append((c, cause))
     return frozenset(name for name, misses in found.items() if mostly(run, misses))
 
 
-def mostly(run: Run, misses: Sequence[Miss]) -> bool:
+def mostly(run: Run, misses: Sequence[Caused]) -> bool:
     """Return whether the function itself lengthened the argument in more than half of the latest recompiles
     (at most LATEST). ``misses`` are recompiles of one function, in order of time: (call, its cause of kind
     ``shape``)."""

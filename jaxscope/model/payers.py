@@ -43,6 +43,7 @@ LEAST_HALVES = 3  # times that a size is half of the size before
 ALIKE = 3  # a size for which fewer operations were compiled is not compared with other sizes
 MOST_LINES = 3  # lines that are named for one loop
 MOST_LOOPS = 3  # loops for which a report lists what an iteration runs
+_Costs = dict[tuple[object, ...], list[dict[str, float]]]  # key of a place -> the costs of programs
 FEWEST_OPERATIONS = 3  # operations outside jit in one iteration: fewer are not reported
 UNNAMED = "operations without a name"
 
@@ -122,8 +123,8 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
     # For lines that run only once, a library compiles one function for several inputs. A line whose arguments
     # mostly have another structure, such as the parameters of another model, does something else each time.
     # ``met``: the costs of the programs compiled so far, by function and user's lines.
-    met: dict[tuple[object, ...], list[dict[str, float]]] = {}
-    elsewhere: dict[tuple[object, ...], list[dict[str, float]]] = {}  # by function and innermost line
+    met: _Costs = {}
+    elsewhere: _Costs = {}  # by function and innermost line
     found, of_another = [], 0.0
     for c in members:
         if c.missed is None or c.site is None:
@@ -157,12 +158,7 @@ def _innermost(c: Compilation) -> tuple[object, ...]:
     return (c.process.id, c.function.id, c.entry, column, site and site.place)
 
 
-def _only_created_again(
-    run: Run,
-    c: Compilation,
-    work: dict[str, float],
-    elsewhere: dict[tuple[object, ...], list[dict[str, float]]],
-) -> bool:
+def _only_created_again(run: Run, c: Compilation, work: dict[str, float], elsewhere: _Costs) -> bool:
     """Return whether ``c`` was compiled only because an object that its line passes to a library's function
     was created again: an earlier program for the same function and line had equal costs, and no shape
     changed. False if costs are unknown.

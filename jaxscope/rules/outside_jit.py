@@ -14,11 +14,12 @@ from jaxscope.analysis.loop_calls import call_at, iterated
 from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import arrays, causes, payers, sources
 from jaxscope.model.arrays import Growth
+from jaxscope.model.growing_args import Caused
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls, loop_calls, recompiles
-from jaxscope.schema.causes import Cause, NewFunction
+from jaxscope.schema.causes import NewFunction
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, LOOPS, TRACED_WHOLE, WRAPPER_ROOTS
@@ -48,7 +49,7 @@ MANY = 10  # recompiles because an operation's parameters change, which jit of t
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
     """Return the largest group of ``repeats`` (recompiles) of one function that a library jits, and with one
     kind of cause: a change of an argument, such as its dtype. Return None if there is no such group."""
-    found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
+    found: dict[tuple[str, str], list[Caused]] = {}
     for c in repeats:
         cause, module = causes.of(run, c)[0], c.function.seen.module or ""
         if (
@@ -57,10 +58,7 @@ def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | No
             and module.partition(".")[0] not in JAX_ROOTS
         ):
             found.setdefault((c.function.id, cause.kind), []).append((c, cause))
-    groups = [
-        recompiles.group_of(run, [c for c, _ in members], [cause for _, cause in members])
-        for members in found.values()
-    ]
+    groups = [recompiles.group_of(run, members) for members in found.values()]
     return max(groups, key=lambda group: len(group.compilations), default=None)
 
 
@@ -195,7 +193,7 @@ def _changed_argument(run: Run, line: _Line) -> Advice | None:
     if group is None or 2 * len(group.compilations) < len(line.decisive):
         return None
     # Later ones may follow from the first.
-    first = recompiles.group_of(run, group.compilations[:1], group.causes[:1])
+    first = recompiles.group_of(run, [(group.compilations[0], group.causes[0])])
     fix = recompiles.as_passed(run, first, recompiles.advice(first))
     return Advice(message("because-of-cause", cause=first.cause), fix, line.repeat_seconds)
 

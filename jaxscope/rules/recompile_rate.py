@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxscope.model import causes
+from jaxscope.model.growing_args import Caused
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
 from jaxscope.rules.registry import rule
-from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.messages import Message, message
 
@@ -42,15 +42,14 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
 def _has_own_finding(run: Run, repeats: list[Compilation]) -> bool:
     """Return whether another rule reports ``repeats``, the recompiles of a function: more than half of them
     have the same cause, and there is advice about that cause."""
-    found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
+    found: dict[tuple[str, str | None], list[Caused]] = {}
     for c in repeats:
         cause = causes.of(run, c)[0]
         found.setdefault((cause.kind, cause.path), []).append((c, cause))
     most = max(found.values(), key=len)
     if 2 * len(most) <= len(repeats):
         return False
-    group = recompiles.group_of(run, [c for c, _ in most], [cause for _, cause in most])
-    return recompiles.advice(group) is not None
+    return recompiles.advice(recompiles.group_of(run, most)) is not None
 
 
 def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:

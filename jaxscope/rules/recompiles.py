@@ -19,6 +19,7 @@ from jaxscope.analysis.loop_calls import LONGEST, argument, call_at, collects
 from jaxscope.analysis.paths import root, tokens
 from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import call_places, causes, growing_args, predictions, sources
+from jaxscope.model.growing_args import Caused
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import registry, root_cause
@@ -121,19 +122,20 @@ def advice(group: Group) -> Fix | None:
     return next((fix for fix in found if fix is not None), None)
 
 
-def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -> Group:
-    """Return ``compilations``, at least one call of one function that recompiled for the same reason, as a
-    ``Group``. ``decisive`` has for each call the difference from an earlier call that explains the miss."""
-    last, cause = compilations[-1], decisive[-1]
+def group_of(run: Run, misses: Sequence[Caused]) -> Group:
+    """Return ``misses``, at least one call of one function that recompiled for the same reason, as a
+    ``Group``. Each call has the difference from an earlier call that explains the miss."""
+    last, cause = misses[-1]
     of = {"sharding": None, "mesh": None, "dtype": attrgetter("dtype")}
     back = (
         cause.kind in of
         and cause.path not in (None, "context")
         and predictions.came_back(run, last, cause.path, of[cause.kind])
     )
-    longer = growing_args.mostly(run, list(zip(compilations, decisive, strict=True)))
+    longer = growing_args.mostly(run, misses)
     leaves = cause.kind in OF_LEAVES and call_places.for_each_leaf(run, last)
     layers = leaves and call_places.for_each_layer(run, last)
+    compilations, decisive = [c for c, _ in misses], [cause for _, cause in misses]
     return Group(last.function, compilations, decisive, back, longer, leaves, layers, sources.of(run))
 
 
@@ -177,37 +179,32 @@ def _of_fast_path(run: Run) -> ByKind:
     return _by_kind(run, lambda f: [(c, causes.of(run, c)[0]) for c in f.compilations if c.only_missed])
 
 
-def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, Cause]]]) -> ByKind:
+def _by_kind(run: Run, misses: Callable[[Function], Iterable[Caused]]) -> ByKind:
     """Return a dict: kind of cause (``shape``) -> pairs of (position of the function in the run, a group of
     its calls that missed a cache for the same cause). Only the user's functions, and misses that the user can
     avoid, are included. ``misses`` returns the calls of a function to group, each with the cause that made
     the cache miss."""
     found: ByKind = {}
     for n, f in enumerate(run.functions.values()):
-        members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
+        members: dict[tuple[object, ...], list[Caused]] = {}
         for c, cause in _avoidable(run, list(misses(f))) if f.user else ():
             where = container(cause)  # each call adds another path to it: group by the container
             if is_deep_weak_type(cause):
                 where = root(cause.path or "")  # the whole argument is to be converted
             key: tuple[object, ...] = (cause.kind, cause.path if where is None else where, where is None)
             if cause.kind in OF_LEAVES and c.site is not None and call_places.for_each_leaf(run, c):
-                key = (
-                    "shape",
-                    c.site.file,
-                    c.site.line,
-                )  # all leaves that one line passes, of any shape and dtype
+                key = ("shape", *c.site.place)  # all leaves that one line passes, of any shape and dtype
             members.setdefault(key, []).append((c, cause))
         for same_kind in members.values():
             same_kind.sort(key=lambda pair: pair[0].t_ns)  # a finding names the latest change
         for (kind, *_), pairs in _with_copies(_with_backward_passes(f, members)).items():
-            group = group_of(run, [c for c, _ in pairs], [cause for _, cause in pairs])
-            found.setdefault(str(kind), []).append((n, group))
+            found.setdefault(str(kind), []).append((n, group_of(run, pairs)))
     return found
 
 
 def _with_backward_passes(
-    f: Function, members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]]
-) -> dict[tuple[object, ...], list[tuple[Compilation, Cause]]]:
+    f: Function, members: dict[tuple[object, ...], list[Caused]]
+) -> dict[tuple[object, ...], list[Caused]]:
     """Return ``members``, the recompiles of ``f`` by cause. Those of the backward pass of ``jax.grad``, whose
     arguments are not the parameters of ``f``, are put into the group of the calls of ``f`` with the same kind
     of cause."""
@@ -224,9 +221,7 @@ def _with_backward_passes(
     return found
 
 
-def _with_copies(
-    members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]],
-) -> dict[tuple[object, ...], list[tuple[Compilation, Cause]]]:
+def _with_copies(members: dict[tuple[object, ...], list[Caused]]) -> dict[tuple[object, ...], list[Caused]]:
     """Return ``members``, the recompiles of one function by cause. Those for weakly typed copies of
     parameters in an optimizer's state are put before those for the parameters in one group, so that a finding
     names the parameters."""
@@ -242,7 +237,7 @@ def _with_copies(
     return found
 
 
-def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[Compilation, Cause]]:
+def _avoidable(run: Run, misses: list[Caused]) -> list[Caused]:
     """Return those of ``misses`` that the user can avoid. ``misses`` are calls of one function that missed a
     cache, each with its decisive cause."""
     # A new object with new inputs needs a new program anyway, unless the user can avoid both changes.
@@ -255,23 +250,23 @@ def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[
     return [(c, cause) for c, cause in misses if c.id in again]
 
 
-def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compilation, Cause]]:
+def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[Caused]:
     """Return (call, cause) for those of ``calls`` whose function object was created for this call alone, and
     that also have a new shape, dtype or static value of an input. The cause is the change of that input."""
     found = [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
     return [(c, why) for c, why in found if why.kind in ADJUSTABLE]
 
 
-def _advice_about_inputs(run: Run, changed: Sequence[tuple[Compilation, Cause]]) -> Fix | None:
+def _advice_about_inputs(run: Run, changed: Sequence[Caused]) -> Fix | None:
     """Return the advice about the most frequent change in ``changed``: how to keep the shape, dtype or value
     of an argument. Return None if there are no calls, or if no rule has advice."""
-    found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
+    found: dict[tuple[str, str | None], list[Caused]] = {}
     for c, why in changed:
         found.setdefault((why.kind, why.path), []).append((c, why))
     if not found:
         return None
     most = max(found.values(), key=len)
-    return advice(group_of(run, [c for c, _ in most], [why for _, why in most]))
+    return advice(group_of(run, most))
 
 
 def recompile_rule(
