@@ -175,9 +175,8 @@ def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     elif not explained:
         found.append(_unexplained(after, miss))
     if miss.level != FAST_PATH and any(_explains(c, miss) and c.kind != "unknown" for c in found):
-        found = [
-            c for c in found if c.level != FAST_PATH or c.kind == "aot"
-        ]  # a fast-path miss alone compiles nothing
+        # A fast-path miss alone compiles nothing
+        found = [c for c in found if c.level != FAST_PATH or c.kind == "aot"]
     found.sort(key=lambda c: (not _explains(c, miss), LEVELS.index(c.level), _ORDER.index(c.kind)))
     return _at_the_level(found, miss)
 

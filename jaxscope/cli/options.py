@@ -256,9 +256,8 @@ def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str],
     "train.py", "--lr", "1"]`` -> ``(["-q"], ["train.py", "--lr", "1"])``. The program's words begin after
     ``--``, or at the first word that is ``-``, begins with ``-m`` or ``-c``, or is neither an option nor the
     value of an option of ``parser``."""
-    takes_value = {
-        name: action.nargs is None for action in parser._actions for name in action.option_strings
-    }  # nargs 0: a flag
+    # nargs 0: a flag
+    takes_value = {name: action.nargs is None for action in parser._actions for name in action.option_strings}
     at = 0
     while at < len(words):
         word = words[at]

@@ -16,9 +16,8 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
 
 MOST = 500_000  # the most values that are kept; with more, few are equal, and the table is emptied
-_UNLIKE = frozenset(
-    {"program", "fingerprint", "phase"}
-)  # fields that are not shared, because their values differ in almost all events
+# Fields that are not shared, because their values differ in almost all events
+_UNLIKE = frozenset({"program", "fingerprint", "phase"})
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:

@@ -93,9 +93,8 @@ class Names:
             return "?"
         path = PurePath(name)
         if self._cwd and not name.startswith("<") and not PureWindowsPath(name).is_absolute():
-            path = PurePath(
-                os.path.normpath(PurePath(self._cwd) / path)
-            )  # ../train.py, as the program was named
+            # ../train.py, as the program was named
+            path = PurePath(os.path.normpath(PurePath(self._cwd) / path))
             name = str(path)
         for folder in self._roots:
             if path.is_absolute() and path.is_relative_to(folder):

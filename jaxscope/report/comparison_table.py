@@ -297,9 +297,8 @@ def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
     """Return the entry ``comparisons`` of the JSON report: one comparison for each function with several
     columns. ``variants`` are the run itself, then its sub-runs (the same program with other settings or
     another number of devices)."""
-    number = {
-        id(v): n - 1 if n else None for n, v in enumerate(variants)
-    }  # index in sub_runs; None: the run itself
+    # Index in sub_runs; None: the run itself
+    number = {id(v): n - 1 if n else None for n, v in enumerate(variants)}
     return [
         contract.Comparison(f.id, [_column_json(number[id(c.variant)], c) for c in columns])
         for f, columns in by_function(variants)

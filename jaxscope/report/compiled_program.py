@@ -146,9 +146,8 @@ def _collectives(hlo: Compiled, places: Places, *, everything: bool) -> Iterator
         hang=4,
     )
     ranked = sorted(hlo.collectives, key=lambda c: -(c.wire_bytes or c.bytes or 0) * (c.executions or 1))
-    rows = Counter(
-        tuple(_collective(c, places)) for c in ranked
-    )  # equal rows are counted, in the order in which they first occur
+    # Equal rows are counted, in the order in which they first occur
+    rows = Counter(tuple(_collective(c, places)) for c in ranked)
     shown = list(rows.items()) if everything else list(rows.items())[:SHOWN]
     yield from table([[f"{n}x {row[0]}" if n > 1 else row[0], *row[1:]] for row, n in shown])
     left = len(ranked) - sum(n for _, n in shown)

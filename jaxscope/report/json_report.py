@@ -201,9 +201,8 @@ def _indented(entries: list[bytes], depth: int) -> str:
     """Return the entries of a JSON list as indented text. ``entries`` has each entry as JSON. ``depth``:
     spaces before each line except the first."""
     nested = b"[" * depth + b",".join(entries) + b"]" * depth
-    around = (
-        sum(range(1, depth + 1)) + depth
-    )  # characters of the outer brackets, which are on separate lines after 0, 1, 2, ... spaces
+    # Characters of the outer brackets, which are on separate lines after 0, 1, 2, ... spaces
+    around = sum(range(1, depth + 1)) + depth
     text = msgspec.json.format(nested, indent=1)
     return _ascii(text[around + depth : -around].decode())
 

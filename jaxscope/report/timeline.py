@@ -27,9 +27,8 @@ from jaxscope.schema import events as ev
 
 Json = dict[str, Any]
 STEPS_TRACK, WAITS_TRACK, PHASES_TRACK = 1, 100, 1000  # ids of the first track of each kind
-TOUCHING_NS = (
-    20_000  # a phase that ends up to so much later than the phase around it is shortened to end with it
-)
+# A phase that ends up to so much later than the phase around it is shortened to end with it
+TOUCHING_NS = 20_000
 LONGEST_NS = 1 << 62
 
 

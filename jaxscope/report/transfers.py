@@ -93,9 +93,8 @@ def _in_short(all_transfers: Sequence[Transfer]) -> Iterator[str]:
 def _facts(t: Transfer) -> str:
     """Return the direction, number and bytes of the copies ``t`` as text:
     ``to the host, 40x in 40 steps, 160 B``."""
-    resharded = (
-        t.direction == TO_HOST and t.kind == "device_put"
-    )  # JAX copies the array to the host, and from there to its new shards
+    # JAX copies the array to the host, and from there to its new shards
+    resharded = t.direction == TO_HOST and t.kind == "device_put"
     parts = [RESHARDED if resharded else DIRECTIONS.get(t.direction, escape(t.direction))]
     if t.count is None:
         parts.append("in each call" if t.bytes is None else f"{size(t.bytes)} in each call")

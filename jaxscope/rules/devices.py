@@ -21,9 +21,8 @@ FULL = 0.9  # share of a device's memory from which it is reported as nearly ful
 def uneven_devices(run: Run) -> Iterator[Finding]:
     """Yield at most one finding: the largest difference in bytes of live arrays between two devices."""
     settled = [s for s in arrays.of_main(run) if s.why != "miss"]  # at a compilation, arrays are still moved
-    later = settled[
-        len(settled) // 2 :
-    ]  # before the training, a state may be on one device until it is placed
+    # Before the training, a state may be on one device until it is placed
+    later = settled[len(settled) // 2 :]
     found = [u for s in later if (u := devices.uneven(s)) is not None]
     u = max(found, key=lambda u: u.difference, default=None)
     memory = memory_scale.of_process(run.main)

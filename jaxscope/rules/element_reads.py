@@ -20,9 +20,8 @@ COPIES = frozenset({"jnp.asarray", "jnp.array", "device_put"})  # kinds of copie
 LISTS = frozenset({"jnp.asarray", "jnp.array"})
 FEWEST, MANY = 1_000, 10_000  # the fewest reads for a finding, and for a warning
 SMALL = 64 << 10  # bytes: a smaller array counts as an item of a batch, a larger one as a batch
-CONVERTED = (
-    20e6  # bytes per second: NumPy arrays are copied a hundred times as fast, lists converted at a tenth
-)
+# Bytes per second: NumPy arrays are copied a hundred times as fast, lists converted at a tenth
+CONVERTED = 20e6
 LONG_LIST = 16 << 10  # bytes of the array: a shorter list is not worth a finding
 SHORT_LIST = 256  # the same, if the source shows that the argument is a list
 SHARE, MUCH = 0.05, 0.15  # shares of the run's time that converting a list takes: a note, a warning

@@ -53,9 +53,8 @@ from jaxscope.schema.messages import Field, Message, Names, Percent, Seconds, me
 OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # shares of the measured time: a note, a warning
 PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
 CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
-BY_LIBRARY = (
-    4 * computing_operations.SMALL
-)  # a library's code around a call takes several times as long as the call
+# A library's code around a call takes several times as long as the call
+BY_LIBRARY = 4 * computing_operations.SMALL
 PART = 0.2  # share of a loop's time: an inner loop that takes at least this share needs a function of its own
 NAMED = 0.9  # share of a loop's time that the named lines take
 LINES = 3  # lines that are named
@@ -481,9 +480,8 @@ def _is_python(run: Run, t: LineTime) -> bool:
     if t.library is not None:
         at = t.stack[0]
         if (at.file, at.line, t.column) in _called_at(run) or at.place in _calling_back(run):
-            return (
-                False  # scipy.optimize.minimize(loss, x): what SciPy computes between the calls is its work
-            )
+            # scipy.optimize.minimize(loss, x): what SciPy computes between the calls is its work
+            return False
     if t.library is not None:
         return t.library not in WRAPPER_ROOTS or t.library in NUMERIC
     if t.column is None:

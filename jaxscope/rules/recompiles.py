@@ -420,9 +420,8 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
         if decisive.kind == "tree":  # the advice covers all containers; for a None, all arguments with None
             none = is_none_at_times(decisive)
             others = [o for o in others if o.kind != "tree" or (none and is_none_at_times(o))]
-        whole = fix.arguments.get("path") == root(
-            decisive.path or ""
-        )  # the advice is about all of the argument
+        # The advice is about all of the argument
+        whole = fix.arguments.get("path") == root(decisive.path or "")
         if (whole or group.lengthened or is_deep_weak_type(decisive)) and decisive.path:
             others = [o for o in others if not o.path or root(o.path) != root(decisive.path)]
         changed = [

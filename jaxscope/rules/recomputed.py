@@ -16,9 +16,8 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Percent, message
 
 WHOLE = 0.9  # share of the forward pass that one checkpoint computes again, if it covers all of it
-BARRIER = (
-    "stablehlo.optimization_barrier"  # JAX puts one before the operations that a checkpoint computes again
-)
+# JAX puts one before the operations that a checkpoint computes again
+BARRIER = "stablehlo.optimization_barrier"
 CHECKPOINTS = frozenset({"checkpoint", "remat", "filter_checkpoint"})
 DIFFERENTIATE = line_names.GRADIENTS | {"vjp", "filter_vjp"}
 

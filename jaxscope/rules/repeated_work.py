@@ -25,9 +25,8 @@ from jaxscope.schema.messages import Names, Percent, message
 FEWEST, MUCH = 0.5, 0.8  # share of the operations of the function: a note, a warning
 IMMUTABLE = frozenset({"haiku", "equinox"})  # libraries whose functions never change their arguments
 PRODUCTS = 100_000_000  # flops of matrix products in one call of a function that computes much
-MEASURES = frozenset(
-    {"perf_counter", "monotonic", "time", "process_time", "block_until_ready"}
-)  # in a benchmark
+# Functions that a benchmark calls
+MEASURES = frozenset({"perf_counter", "monotonic", "time", "process_time", "block_until_ready"})
 LEAST = 1_000_000  # operations in one call that are repeated; fewer take no longer than the call itself
 
 

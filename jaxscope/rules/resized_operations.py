@@ -16,9 +16,8 @@ from jaxscope.model.run import Run
 from jaxscope.schema.findings import Evidence, Finding, extended, slug_of
 from jaxscope.schema.messages import Count, Names, Seconds, message
 
-OF_SIZES = frozenset(
-    {"fix-one-size-or-numpy", "fix-final-length", "fix-one-size-first"}
-)  # advice of JX133 about changing sizes
+# Advice of JX133 about changing sizes
+OF_SIZES = frozenset({"fix-one-size-or-numpy", "fix-final-length", "fix-one-size-first"})
 LINES = 4  # lines that are named
 FEWEST = 3  # recompiles of the function
 PART = 3  # at least one of so many recompiles of a line has a change of size that the function has

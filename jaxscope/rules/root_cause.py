@@ -31,12 +31,11 @@ MORE = 4  # times as long: what takes a fourth of it needs no advice of its own
 NAMES = 3  # functions that are named, or operations of one line
 # Rules about arrays that are not split as they could be, from which repeated work may follow.
 NOT_SPLIT = frozenset({"JX401", "JX502", "JX503", "JX509", "JX512"})
-# Rules about operations outside jit. All operations are outside jit while jit is disabled.
 MORE_LOOPS = 3  # Python loops that are named in advice beside the most important one
+# Rules about operations outside jit. All operations are outside jit while jit is disabled.
 OUTSIDE_JIT = frozenset({"JX133", "JX605", "JX607"})
-TIMED = frozenset(
-    {"JX602", "JX603", "JX604", "JX605", "JX607"}
-)  # rules about the time of operations or copies
+# Rules about the time of operations or copies
+TIMED = frozenset({"JX602", "JX603", "JX604", "JX605", "JX607"})
 PART_TO_RUN = 0.3  # running the operations takes at least this part of the seconds that compiling them took
 WIDE = frozenset({"float64", "complex128", "int64", "uint64"})
 

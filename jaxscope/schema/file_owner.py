@@ -42,9 +42,8 @@ GLUE = re.compile(
     r"<(frozen |unknown>|attrs generated|@?beartype|decorator-gen|makefun|__array_function__|__jax)"
 )
 TYPED = re.compile(r"<(stdin|string|console|input|ipython|timed|magic|cell|doctest|notebook)", re.IGNORECASE)
-GENERATED = (
-    "__create_fn__."  # prefix of the qualified names of methods that dataclasses generate, in file <string>
-)
+# Prefix of the qualified names of methods that dataclasses generate, in file <string>
+GENERATED = "__create_fn__."
 # Names of packages inside a library. A user's own directory with the library's name has no such package.
 _PRIVATE = ("_src",)
 _PARTS = dict.fromkeys(JAX_ROOTS, ("experimental",)) | {"flax": ("core", "linen", "nnx")}

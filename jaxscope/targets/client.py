@@ -178,9 +178,8 @@ def devices_of(target: Target) -> list[Any]:
     if 1 in target.grid[:2]:
         more["chips_per_host_bounds"] = (min(2, target.grid[0]), min(2, target.grid[1]), 1)
     if target.machine == "v4":
-        more["chip_config_name"] = (
-            "megacore"  # one device for each chip, as on Cloud TPUs; libtpu's default is two
-        )
+        # One device for each chip, as on Cloud TPUs; libtpu's default is two
+        more["chip_config_name"] = "megacore"
     found = topologies.get_topology_desc(f"{target.machine}:{grid}", platform=target.platform, **more)
     return list(found.devices)
 

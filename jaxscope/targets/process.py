@@ -103,9 +103,8 @@ class Compiler:
             return
         if process.poll() is None:
             with contextlib.suppress(OSError):
-                os.killpg(
-                    process.pid, signal.SIGKILL
-                )  # it has its own session: the group holds only its children
+                # It has its own session: the group holds only its children
+                os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if process.stdin is not None:
             with contextlib.suppress(OSError):

@@ -86,9 +86,8 @@ class Weights:
         self._end_of = end_of
         self._parameters: dict[int, aliases.Parameter] | None = None
         self._has_derivatives = False
-        self.multiplied_with_themselves: set[str] = (
-            set()
-        )  # gathered arguments, not updated by the program, that it multiplies with themselves: x @ x.T
+        # Gathered arguments, not updated by the program, that it multiplies with themselves: x @ x.T
+        self.multiplied_with_themselves: set[str] = set()
         self._mesh = mesh
         self._axes_of = axes_of
         self._axes: dict[str, frozenset[str]] = {}

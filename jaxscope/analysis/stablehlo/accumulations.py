@@ -12,9 +12,8 @@ from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
 SUM = "stablehlo.all_reduce"
-SCALES = frozenset(
-    {"stablehlo.divide", "stablehlo.multiply"}
-)  # a sum may be scaled by a constant, as for a mean
+# A sum may be scaled by a constant, as for a mean
+SCALES = frozenset({"stablehlo.divide", "stablehlo.multiply"})
 SAME = frozenset({"stablehlo.convert", "stablehlo.negate"})
 
 

@@ -231,9 +231,8 @@ class _Search:
             kind, each = structure
             found.append((kind, p.flops(), each * (types.tensor(op.outputs[0]).elements or 0)))
         elif self.copies[index] == 1:  # XLA computes equal products once.
-            found += (
-                [] if self.sources.in_loop(index) else self._order(index, p)
-            )  # XLA moves constant products out of loops.
+            # XLA moves constant products out of loops.
+            found += [] if self.sources.in_loop(index) else self._order(index, p)
             found += [] if found else self._diagonal_used(index, p)
             found += [] if found else self._part_used(index, p)
         return found

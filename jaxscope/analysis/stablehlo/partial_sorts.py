@@ -16,9 +16,8 @@ from jaxscope.schema.keys import Frame
 SORT = "stablehlo.sort"
 COMPARE = "stablehlo.compare"
 SLICE = "stablehlo.slice"
-SAME_ORDER = frozenset(
-    {"stablehlo.convert", "stablehlo.negate", "stablehlo.reverse"}
-)  # these keep or reverse the order of the elements
+# These keep or reverse the order of the elements
+SAME_ORDER = frozenset({"stablehlo.convert", "stablehlo.negate", "stablehlo.reverse"})
 SHUFFLE = "_shuffle"  # JAX's function behind jax.random.permutation and jax.random.choice without replacement
 FEW = 8  # a sort is worth replacing if at least FEW times as many elements are sorted as are used
 _DIMENSION = re.compile(r"dimension = (\d+)")

@@ -58,9 +58,8 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
         el("span", function_name(f), class_="bold"),
         el("span", f"  {site}", class_="dim") if site else None,
     ])  # fmt: skip
-    rest = list(function_summary.entry(run, f, places, everything=everything))[
-        1:
-    ]  # without the first line, which is in ``head``
+    # Without the first line, which is in ``head``
+    rest = list(function_summary.entry(run, f, places, everything=everything))[1:]
     numbered = run.numbered(f)
     body = [
         lines(rest),
