@@ -119,7 +119,7 @@ def advice(
         return None  # a static argument would compile again for each of these functions
     name, last = ast.unparse(call.func), last_name(call.func) or ""
     # filter_jit accepts Equinox modules, whose leaves are not only arrays.
-    filtered = library not in MODULES and (of_equinox or _imports(found.imports, "equinox"))
+    filtered = library not in MODULES and bool(of_equinox or names_of(found.imports, {"equinox"}))
     if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
         applied = name if len(name) <= MOST else f"{ast.unparse(call.func.func)[:MOST]}(...)"
         owner = "equinox" if filtered else library or ""
@@ -275,7 +275,7 @@ def takes_modules(source: str | None, name: str) -> bool:
     """Return whether the function ``name`` seems to get an Equinox module as an argument: the file imports
     Equinox, and the function calls one of its parameters, or a vmap of it."""
     found, defined = syntax(source), line_names.function(source, name)
-    if defined is None or not _imports(found.imports, "equinox"):
+    if defined is None or not names_of(found.imports, {"equinox"}):
         return False
     parameters = {a.arg for a in ast.walk(defined.args) if isinstance(a, ast.arg)}
     called = [n.func for n in ast.walk(defined) if isinstance(n, ast.Call)]
@@ -419,12 +419,6 @@ def _root(node: ast.AST) -> str | None:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
-
-
-def _imports(imports: Sequence[ast.Import | ast.ImportFrom], package: str) -> bool:
-    """Return whether one of ``imports`` imports ``package``, a module of it or a name from it."""
-    modules = [[i.module] if isinstance(i, ast.ImportFrom) else [a.name for a in i.names] for i in imports]
-    return any((name or "").partition(".")[0] == package for names in modules for name in names)
 
 
 def names_of(imports: Sequence[ast.Import | ast.ImportFrom], packages: Set[str]) -> set[str]:

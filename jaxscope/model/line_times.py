@@ -420,12 +420,16 @@ class Loop(msgspec.Struct, frozen=True):
     def samples(self) -> int:
         return sum(t.samples for t in self.times)
 
-    def lines(self) -> list[tuple[Frame, float]]:
-        """Return the lines where the time was spent, each with its seconds without sleep, the longest
-        first."""
-        found: dict[tuple[str, int], tuple[Frame, float]] = {}
+    def lines(self, *, own: bool = False) -> list[tuple[Frame, float]]:
+        """Return the lines where the time was spent, each with its seconds without sleep, the longest first.
+        If ``own`` is True, return the lines of the loop itself, with the time of the functions that they
+        call."""
+        first, found = self.line, dict[tuple[str, int], tuple[Frame, float]]()
         for t in self.times:
             at = t.stack[0]
+            if own:
+                inside = (f for f in reversed(t.stack) if first.line <= f.line <= self.last)
+                at = next((f for f in inside if (f.file, f.function) == (first.file, first.function)), at)
             _, before = found.get(at.place, (at, 0.0))
             found[at.place] = at, before + t.seconds - t.blocked
         return sorted(found.values(), key=lambda item: -item[1])

@@ -301,7 +301,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     share ``much`` of the measured time, else a note."""
     measured = line_times.measured(run)
     share = loop.seconds / measured.seconds if measured is not None else 0.0
-    of_the_loop = _of_the_loop(loop)
+    of_the_loop = loop.lines(own=True)
     several = code == "JX605" and of_the_loop[0][1] < line_times.MOST * loop.seconds
     # If one line calls functions that take nearly all time, their lines say more.
     lines = of_the_loop if several else loop.lines()
@@ -376,18 +376,6 @@ def _without_attributes(run: Run, fix: Fix, loop: Loop) -> Fix:
     return (extended(fix, "fix-without-attributes", names=names) if written else None) or fix
 
 
-def _of_the_loop(loop: Loop) -> list[tuple[Frame, float]]:
-    """Return (line, seconds) for the lines of ``loop`` itself, the longest first, with the time of the
-    functions that they call."""
-    first, found = loop.line, dict[tuple[str, int], tuple[Frame, float]]()
-    for t in loop.times:
-        inside = (f for f in reversed(t.stack) if f.file == first.file and first.line <= f.line <= loop.last)
-        at = next((f for f in inside if f.function == first.function), t.stack[0])
-        _, before = found.get(at.place, (at, 0.0))
-        found[at.place] = at, before + t.seconds - t.blocked
-    return sorted(found.values(), key=lambda item: -item[1])
-
-
 def _below_an_if(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:
     """Return whether most of the time of ``lines``, (line, seconds), is below an ``if`` of the loop."""
     below = sum(s for at, s in lines if depends_on_a_condition(sources.of(run)(at.file), at.line))
@@ -425,7 +413,7 @@ def _needed_next(run: Run, loop: Loop) -> str | None:
             name = loop_calls.reaches_next_iteration(sources.of(run)(at.file), at.line)
             if name is not None:
                 return name
-    line, _ = _of_the_loop(loop)[0]  # a value on the CPU may be read without a copy
+    line, _ = loop.lines(own=True)[0]  # a value on the CPU may be read without a copy
     return loop_calls.reaches_next_iteration(sources.of(run)(line.file), line.line, _jitted_names(run))
 
 
