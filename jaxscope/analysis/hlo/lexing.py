@@ -21,7 +21,7 @@ QUOTED = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _BRACKET = re.compile(rf"{QUOTED}|[()\[\]{{}}]", re.DOTALL)
 _STOP = re.compile(rf"{QUOTED}|[()\[\]{{}},]", re.DOTALL)
 _OPERAND = re.compile(r"%([^\s,(){}%]++)")
-_COMMENT = re.compile(r"/\*[^*]*+\*/")
+COMMENT = re.compile(r"/\*[^*]*+\*/")
 _KEY = re.compile(r",\s*+([A-Za-z_][\w.\-]*+)=")
 _METADATA = re.compile(rf"metadata=\{{((?:[^\"{{}}]++|{QUOTED}|\{{[^{{}}]*+\}})*+)\}}", re.DOTALL)
 _FIELD = re.compile(rf"([A-Za-z_]\w*+)=({QUOTED}|[^\s\"{{}}]++)", re.DOTALL)
@@ -90,7 +90,7 @@ def operands(tail: str) -> list[str]:
         return _OPERAND.findall(text)
     # XLA writes ``a``, in older texts ``f32[2]{0} %a``, and ``/*index=5*/`` before every fifth operand.
     if "/*" in text:
-        text = _COMMENT.sub("", text)
+        text = COMMENT.sub("", text)
     return [part.rsplit(" ", 1)[-1] for part in split(text) if part]
 
 

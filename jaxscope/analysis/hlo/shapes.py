@@ -13,12 +13,11 @@ import re
 
 import msgspec
 
-from jaxscope.analysis.hlo.lexing import split
+from jaxscope.analysis.hlo.lexing import COMMENT, split
 from jaxscope.analysis.sums import known_sum
 
 _ARRAY = re.compile(r"([a-z][a-z0-9]*+)\[([^\]]*+)\](?:\{([^}]*+)\})?+$")
 _PLAIN = re.compile(r"(token|opaque)(?:\[\])?(?:\{[^}]*+\})?+$")
-_COMMENT = re.compile(r"/\*[^*]*+\*/")
 _BITS = re.compile(r"[a-z]+?(\d+)")
 _SPACE = re.compile(r"S\((\d{1,9})\)")
 _ELEMENT = re.compile(r"E\((\d{1,4})\)")
@@ -119,7 +118,7 @@ def parse(text: str) -> Shape | None:
     ``token`` is an ``Array`` of 0 bits. Return None if the text is not a shape."""
     if len(text) > 200_000:
         return None
-    return _parse(_COMMENT.sub("", text).strip(), 0)
+    return _parse(COMMENT.sub("", text).strip(), 0)
 
 
 def _parse(text: str, depth: int) -> Shape | None:
@@ -175,7 +174,7 @@ def _bits(dtype: str) -> int | None:
 def members(text: str) -> list[str]:
     """Return the texts of the members of a tuple shape: ``(f32[2], s32[])`` -> ``["f32[2]", "s32[]"]``. The
     shape of an array gives a list with this one shape."""
-    text = _COMMENT.sub("", text).strip()
+    text = COMMENT.sub("", text).strip()
     return split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
 
 

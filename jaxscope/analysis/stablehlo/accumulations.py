@@ -7,13 +7,11 @@ import msgspec
 
 from jaxscope.analysis.stablehlo import types
 from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
-from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, SCALES, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
 SUM = "stablehlo.all_reduce"
-# A sum may be scaled by a constant, as for a mean
-SCALES = frozenset({"stablehlo.divide", "stablehlo.multiply"})
 SAME = frozenset({"stablehlo.convert", "stablehlo.negate"})
 
 

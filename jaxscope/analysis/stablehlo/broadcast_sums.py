@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from jaxscope.analysis.stablehlo import types, work
 from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
-from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS
+from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, SCALES, SUMMED
 from jaxscope.analysis.stablehlo.sources import Sources
 
 DISTANCES, OUTER = "distances", "sum-of-outer"
@@ -26,8 +26,6 @@ FEWEST = 2  # coordinates of a point: with only one, a matrix product is not fas
 POINTS = 8  # the fewest points on either side
 FACTORS = 3  # the fewest arrays in a product that XLA does not turn into a matrix product
 _BATCH = re.compile(r"batching_dims = \[([\d, ]*)\]")
-_SUMMED = re.compile(r"applies stablehlo\.add across dimensions = \[([\d, ]*)\]")
-SCALES = frozenset({"stablehlo.multiply", "stablehlo.divide"})
 
 
 def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]:
@@ -37,10 +35,10 @@ def find(flow: Flow, sources: Sources, index: int) -> list[tuple[str, int, int]]
     operations take as long as the sum."""
     op = flow.module.ops[index]
     shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
-    summed = _SUMMED.search(op.detail) if op.name == SUM else None
+    summed = SUMMED.search(op.detail) if op.name == SUM else None
     value, square = flow.operand(ReachedValue(index), 0), None
     if summed is not None:
-        kept = [d for d in range(len(shape)) if d not in work.sizes(_SUMMED, op.detail)]
+        kept = [d for d in range(len(shape)) if d not in work.sizes(SUMMED, op.detail)]
         square = value if value is not None and _is_square(flow, value) else None
     elif op.name == DOT:  # jnp.einsum("ijk,ijk->ij", difference, difference)
         kept = work.sizes(_BATCH, op.detail)
@@ -104,7 +102,7 @@ def _is_of_gradient(flow: Flow, sources: Sources, user: int, kept: Sequence[int]
     only."""
     op, backward = flow.module.ops[user], sources.backward(user)
     if op.name == SUM and backward:
-        return set(work.sizes(_SUMMED, op.detail)) <= set(kept)
+        return set(work.sizes(SUMMED, op.detail)) <= set(kept)
     ends = op.name in NOT_OPERATIONS
     further = [u for u, _ in flow.after(user) or ()] if ends else flow.users.get(user, ())
     if depth == 0 or not further:

@@ -18,7 +18,16 @@ import msgspec
 from jaxscope.analysis.stablehlo import broadcast_sums, powers, types, vmapped_sums, work
 from jaxscope.analysis.stablehlo.constraints import NOT_ELEMENTWISE
 from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, ReachedValue
-from jaxscope.analysis.stablehlo.module import INTEGER, NOT_OPERATIONS, ZERO, Module, Op
+from jaxscope.analysis.stablehlo.module import (
+    DIMS,
+    EQUAL,
+    INTEGER,
+    NOT_OPERATIONS,
+    SLICE_SIZES,
+    ZERO,
+    Module,
+    Op,
+)
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
@@ -58,11 +67,8 @@ SLICES = frozenset(f"stablehlo.{name}" for name in ("slice", "dynamic_slice", "g
 JAX_DIAGONALS = re.compile(r"(diagonal|_diag|trace)(_\d+)?")  # JAX's functions that read a diagonal
 _LEFT = {name: re.compile(name + r" = \[([\d, ]*)\]") for name in ("contracting_dims", "batching_dims")}
 _RIGHT = {name: re.compile(name + r" = \[[\d, ]*\] x \[([\d, ]*)\]") for name in _LEFT}
-_DIMS = re.compile(r"dims = \[([\d, ]*)\]")
 _STEPS = re.compile(r"(?:stride|lhs_dilate|rhs_dilate) = \[([\d, ]*)\]")
 _OFFSET = re.compile(r"offset_dims = \[([\d, ]*)\]")
-_EQUAL = re.compile(r"\bEQ\b")
-_SLICE_SIZES = re.compile(r"slice_sizes = array<i64: ([\d, ]*)>")
 _IOTA = re.compile(r"dim = (\d+)")
 _INVERSE = re.compile(r"= IR?FFT")
 DEPTH = 40  # through how many operations a value is followed
@@ -486,7 +492,7 @@ class _Search:
                 continue
             if op.name == "stablehlo.constant" and op.outputs[0].endswith("xi1>"):
                 triangles.add(shape[-1])
-            elif op.name == "stablehlo.compare" and not _EQUAL.search(op.detail):
+            elif op.name == "stablehlo.compare" and not EQUAL.search(op.detail):
                 sides = [self._counted(self.flow.operand(ReachedValue(index), k), DEPTH) for k in (0, 1)]
                 if sides[0] is not None and sides[1] is not None and sides[0][0] != sides[1][0]:
                     triangles.add(shape[-1])
@@ -618,7 +624,7 @@ class _Search:
         two indices for equality, and so selects the main diagonal. False for a diagonal with an offset."""
         for index in inside if depth > 0 else ():
             op, callee = self.ops[index], self.flow.module.callee(self.ops[index])
-            if op.name == "stablehlo.compare" and _EQUAL.search(op.detail):
+            if op.name == "stablehlo.compare" and EQUAL.search(op.detail):
                 mask = self._compared(ReachedValue(index))
                 return mask is not None and mask.is_diagonal
             f = self.flow.module.functions[callee] if callee is not None else None
@@ -637,7 +643,7 @@ class _Search:
             for user in users:
                 op = self.ops[user]
                 if op.name == "stablehlo.transpose":
-                    left.append((user, [order[d] for d in work.sizes(_DIMS, op.detail)]))
+                    left.append((user, [order[d] for d in work.sizes(DIMS, op.detail)]))
                 elif op.name == DOT and len(op.operands) == 2 and op.operands.count(value) == 1:
                     found.append((user, value, order))
                 else:
@@ -667,7 +673,7 @@ class _Search:
         """Compute the answer of ``_mask``."""
         op = self.ops[value.at]
         if op.name == "stablehlo.compare":
-            return self._compared(value) if _EQUAL.search(op.detail) else None
+            return self._compared(value) if EQUAL.search(op.detail) else None
         if op.name not in MASKS:
             return None
         both = op.name in ("stablehlo.multiply", "stablehlo.add", "stablehlo.subtract")
@@ -692,7 +698,7 @@ class _Search:
             return mask
         if op.name in ("stablehlo.negate", "stablehlo.divide"):
             return msgspec.structs.replace(mask, bare=False) if len(mask.dimensions) == 2 else None
-        at = work.sizes(_DIMS, op.detail)
+        at = work.sizes(DIMS, op.detail)
         if op.name == "stablehlo.transpose":
             places = [k for d in sorted(mask.dimensions) for k, before in enumerate(at) if before == d]
             offsets = mask.offsets if places == sorted(places) else frozenset(-n for n in mask.offsets)
@@ -738,7 +744,7 @@ class _Search:
         inner = self._counted(self.flow.operand(value, 0), depth - 1)
         if inner is None or op.name == "stablehlo.convert":
             return inner
-        at, (along, n) = work.sizes(_DIMS, op.detail), inner
+        at, (along, n) = work.sizes(DIMS, op.detail), inner
         return (at[along], n) if along < len(at) and not self.flow.spreads(value, at[along]) else None
 
     def _is_zero(self, value: ReachedValue | None) -> bool:
@@ -774,7 +780,7 @@ def _same_elements(op: Op) -> bool:
 
 def _takes_rows(op: Op) -> bool:
     """Return whether a gather takes the whole last dimension of its operand at each index."""
-    shape, sizes = types.tensor(op.inputs[0]).shape, work.sizes(_SLICE_SIZES, op.detail)
+    shape, sizes = types.tensor(op.inputs[0]).shape, work.sizes(SLICE_SIZES, op.detail)
     return bool(shape and sizes) and len(sizes) > 1 and sizes[-1] == (shape or (None,))[-1]
 
 

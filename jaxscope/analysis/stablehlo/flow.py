@@ -7,16 +7,14 @@ followed into these functions and out of them.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from jaxscope.analysis.stablehlo import types, work
-from jaxscope.analysis.stablehlo.module import CONSTANTS, NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.module import CONSTANTS, DIMS, NOT_OPERATIONS, Module, Op
 
 # Operations whose result has the same numbers as their operand, in other places or repeated
 BROADCAST = "stablehlo.broadcast_in_dim"
 SAME_NUMBERS = frozenset({"stablehlo.transpose", "stablehlo.convert", "stablehlo.reshape", BROADCAST})
-_DIMS = re.compile(r"dims = \[([\d, ]*)\]")
 FOLLOWED = 40  # through how many operations a value is followed
 DEPTH = 20  # how many calls within each other are followed
 
@@ -115,7 +113,7 @@ class Flow:
         inner = self.operand(value, 0) if op.name in ("stablehlo.convert", BROADCAST) else None
         if op.name != BROADCAST:
             return inner is not None and self.spreads(inner, dimension)
-        at, before = work.sizes(_DIMS, op.detail), types.tensor(op.inputs[0]).shape or ()
+        at, before = work.sizes(DIMS, op.detail), types.tensor(op.inputs[0]).shape or ()
         after = types.tensor(op.outputs[0]).shape or ()
         if dimension not in at or before[at.index(dimension)] == 1 != after[dimension]:
             return True

@@ -16,6 +16,11 @@ NOT_OPERATIONS = frozenset({"func.return", "stablehlo.return", "sdy.return", "mh
 CALLS = frozenset({"func.call", "call"})
 INTEGER = re.compile(r"dense<(-?\d{1,18})>")  # in Op.detail of a constant whose elements are all this integer
 ZERO = re.compile(r"dense<(0|-?0\.0+[eE]\+00|false)>")  # and of one with only zeros
+DIMS = re.compile(r"dims = \[([\d, ]*)\]")  # and of a transpose or a broadcast
+EQUAL = re.compile(r"\bEQ\b")  # and of a comparison
+SLICE_SIZES = re.compile(r"slice_sizes = array<i64: ([\d, ]*)>")  # and of a gather
+SUMMED = re.compile(r"applies stablehlo\.add across dimensions = \[([\d, ]*)\]")  # and of a reduce
+SCALES = frozenset({"stablehlo.multiply", "stablehlo.divide"})
 PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"})
 
 

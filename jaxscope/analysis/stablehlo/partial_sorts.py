@@ -9,7 +9,7 @@ import re
 import msgspec
 
 from jaxscope.analysis.stablehlo import flow, types
-from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
+from jaxscope.analysis.stablehlo.module import EQUAL, NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
@@ -21,7 +21,6 @@ SAME_ORDER = frozenset({"stablehlo.convert", "stablehlo.negate", "stablehlo.reve
 SHUFFLE = "_shuffle"  # JAX's function behind jax.random.permutation and jax.random.choice without replacement
 FEW = 8  # a sort is worth replacing if at least FEW times as many elements are sorted as are used
 _DIMENSION = re.compile(r"dimension = (\d+)")
-_EQUAL = re.compile(r"\bEQ\b")
 _BOUNDS = re.compile(r"(\d+):(\d+)(?::(\d+))?")
 
 
@@ -86,7 +85,7 @@ def _used(
                 left += sources.called[op.function]
             elif op.name == SLICE and (taken := _at_an_end(op.detail, axis, length)) is not None:
                 most = max(most, taken)
-            elif op.name == COMPARE and _EQUAL.search(op.detail):
+            elif op.name == COMPARE and EQUAL.search(op.detail):
                 compared = True
             else:
                 return None

@@ -12,13 +12,12 @@ import msgspec
 
 from jaxscope.analysis.stablehlo import types, work
 from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
-from jaxscope.analysis.stablehlo.module import Module
+from jaxscope.analysis.stablehlo.module import SCALES, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
 TIMES = 8  # the table has at least so many times the rows that a step uses
 LEAST = 1 << 18  # elements of a table: smaller ones are not listed
-_SCALES = frozenset({"stablehlo.multiply", "stablehlo.divide"})
 _ONE_OPERAND = frozenset({"stablehlo.negate", "stablehlo.convert"})
 _SUMS = frozenset({"stablehlo.add", "stablehlo.subtract"})
 
@@ -68,7 +67,7 @@ def find(module: Module, sources: Sources) -> list[RowGradient]:
         known = {n for n, operand in zip(places, op.operands, strict=False) if operand in used}
         others = [n for n in range(len(op.inputs)) if n not in known]
         is_step = len(others) == 1 and _operand(module, k, others[0]) in tables
-        scaled = op.name in _SCALES and len(others) == 1 and _is_scalar(flow, k, others[0])
+        scaled = op.name in SCALES and len(others) == 1 and _is_scalar(flow, k, others[0])
         rows, count = sum(used[g] for g in gradients), 1 + sum(dense[g] for g in gradients)
         if op.name in _SUMS and is_step:
             steps[k] = rows, count

@@ -4,7 +4,6 @@ keeps the whole array, even if only every hundredth iteration is read."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ import msgspec
 
 from jaxscope.analysis.stablehlo import types, work
 from jaxscope.analysis.stablehlo.executions import Executions
-from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module, Op
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, DIMS, NOT_OPERATIONS, SLICE_SIZES, Module, Op
 from jaxscope.analysis.stablehlo.sources import LOOPS, Sources
 from jaxscope.schema.keys import Frame
 
@@ -21,11 +20,9 @@ MOST = 20
 MOST_FOLLOWED = 200  # operations
 # Operations that read only as many elements of their first operand as their result has.
 _PICKS = frozenset({"stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.gather"})
-_SIZES = re.compile(r"slice_sizes = array<i64: ([\d, ]*)>")  # of a gather
 _REDUCE = "stablehlo.reduce"
 # Operations whose result has the elements of their operand in another order, shape or dtype
 _REORDERS = frozenset({"stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert"})
-_DIMS = re.compile(r"dims = \[([\d, ]*)\]")  # of a transpose
 _SCATTER = "stablehlo.scatter"
 _WRITE = "stablehlo.dynamic_update_slice"
 _WRITES = "dynamic_update"  # how the names of the functions begin that JAX creates for these writes
@@ -263,7 +260,7 @@ class _Reads:
             return _Read(index, every)
         elements = types.tensor(op.outputs[0]).elements or every
         if op.name == "stablehlo.gather":
-            taken = tuple(work.sizes(_SIZES, op.detail))
+            taken = tuple(work.sizes(SLICE_SIZES, op.detail))
         else:
             taken = tuple(d or 0 for d in types.tensor(op.outputs[0]).shape or ())
         reduced = op.name == _REDUCE
@@ -281,7 +278,7 @@ def _axis_after(op: Op, value: _FollowedValue, shape: tuple[int, ...]) -> int | 
     if value.axis is None or op.name == "stablehlo.convert":
         return value.axis
     if op.name == "stablehlo.transpose":
-        order = work.sizes(_DIMS, op.detail)
+        order = work.sizes(DIMS, op.detail)
         return order.index(value.axis) if value.axis in order else None
     before, size = math.prod(value.shape[: value.axis]), value.shape[value.axis]
     same = (k for k, n in enumerate(shape) if n == size and math.prod(shape[:k]) == before)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from jaxscope.analysis.stablehlo import types, work
 from jaxscope.analysis.stablehlo.flow import Flow, ReachedValue
+from jaxscope.analysis.stablehlo.module import SUMMED
 
 COPIES = "vmapped-sum"
 _SUM, _SCATTER, _WHILE = "stablehlo.reduce", "stablehlo.scatter", "stablehlo.while"
-_SUMMED = re.compile(r"applies stablehlo\.add across dimensions = \[([\d, ]*)\]")
 _BATCH = re.compile(r"input_batching_dims = \[([\d, ]*)\]")
 # An element of the copies takes about as long as this many operations: it is filled with zero, carried and
 # summed. Measured with JAX 0.10 on a CPU: 113 million elements take 0.9 s.
@@ -26,7 +26,7 @@ def find(flow: Flow, index: int) -> list[tuple[str, int, int]]:
     only a batched scatter-add fills, maybe in a loop, over dimensions of the ``vmap``; else an empty list.
     ``operations`` is how many ordinary operations take about as long as the copies."""
     op = flow.module.ops[index]
-    summed = work.sizes(_SUMMED, op.detail) if op.name == _SUM and op.inputs else []
+    summed = work.sizes(SUMMED, op.detail) if op.name == _SUM and op.inputs else []
     shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()] if summed else []
     copies = math.prod(shape[d] for d in summed if d < len(shape))
     filled = flow.operand(ReachedValue(index), 0) if summed else None
