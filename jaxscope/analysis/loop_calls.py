@@ -489,9 +489,9 @@ def given_to_object(source: str | None, line: int) -> str | None:
     result the code uses: ``obs = env.step(int(action))``, or ``action = int(a)`` and then
     ``obs = env.step(action)``. Return None if there is none. Functions of imported modules do not count."""
     found = syntax(source)
-    around = [n for n in found.blocks if spans(n, line)] if found is not None else []
+    around = [n for n in found.blocks if spans(n, line)]
     inner = max(around, key=lambda n: (n.lineno, n.col_offset), default=None)
-    if found is None or not isinstance(inner, (ast.For, ast.While, ast.FunctionDef)):
+    if not isinstance(inner, (ast.For, ast.While, ast.FunctionDef)):
         return None
     modules = set(line_names.imported(found))
     statements = [n for part in inner.body for n in ast.walk(part) if isinstance(n, (ast.Assign, ast.Return))]

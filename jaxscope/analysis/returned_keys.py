@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxscope.analysis.key_reuse import NO_DRAW, Draws, key_of, name_around
-from jaxscope.analysis.rewrap_site import FUNCTION, last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, bind, last_name, positional, syntax
 
 _BRANCHES = frozenset({"cond", "switch"})
 
@@ -39,7 +39,7 @@ def find(source: str | None) -> list[ReturnedKey]:
     """Return the keys that the functions of ``source`` draw from and return, where a call such as ``x, key =
     act(key)`` passes the returned key on to the next call, which draws from it."""
     found = syntax(source)
-    if found is None or "random" not in (source or ""):
+    if "random" not in (source or ""):
         return []
     draws, result = Draws(found.imports), list[ReturnedKey]()
     assigned = [
@@ -49,8 +49,7 @@ def find(source: str | None) -> list[ReturnedKey]:
         if not isinstance(function, ast.FunctionDef):
             continue
         drawn = dict(reversed([*_drawn(function, draws)]))  # the first draw from each variable
-        parameters = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-        own = [p for p in parameters if p in drawn and not _set_before(function, p, drawn[p])]
+        own = [p for p in positional(function) if p in drawn and not _set_before(function, p, drawn[p])]
         for position, key in _returned(function):
             for call in assigned if key in drawn and own else ():
                 target = _element(call.targets[0], position)
@@ -118,8 +117,5 @@ def _parameter_of(call: ast.expr, function: ast.FunctionDef, variable: str) -> s
     function or does not pass it."""
     if not isinstance(call, ast.Call) or last_name(call.func) != function.name:
         return None
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    if isinstance(call.func, ast.Attribute) and names[:1] == ["self"]:
-        names = names[1:]
-    passed = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+    passed = bind(call, function)
     return next((p for p, v in passed if isinstance(v, ast.Name) and v.id == variable), None)
