@@ -32,6 +32,11 @@ _NUMBER = re.compile(r"n|num|count|length|size|(?:n|num|max)_\w+|\w+_(?:size|cou
 _BUILTINS = frozenset(dir(builtins))
 # Functions whose first or second argument is a size
 _WITH_SIZE = frozenset({"zeros", "ones", "full", "empty", "arange", "eye", "range", "one_hot", "linspace"})
+# Functions that get a shape as one of their first three arguments
+_WITH_SHAPE = frozenset(
+    {"zeros", "ones", "full", "empty", "reshape", "broadcast_to", "normal", "uniform", "bernoulli", "randint"}
+    | {"gumbel", "exponential", "truncated_normal", "rademacher", "laplace", "gamma", "beta"}
+)
 
 
 def by_values(source: str | None, first: int, last: int) -> tuple[int, str, str] | None:
@@ -92,6 +97,10 @@ def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[st
         if called in _DRAWING_OF:  # of a number, jit must know the value
             values = [*n.args[1:2], *(k.value for k in n.keywords if k.arg in ("a", "x"))]
             static |= {v.id for v in values if isinstance(v, ast.Name) and _NUMBER.fullmatch(v.id)}
+        if called in _WITH_SHAPE:
+            shapes = [*n.args[:3], *(k.value for k in n.keywords if k.arg in ("shape", "newshape"))]
+            tuples = [a for a in shapes if isinstance(a, ast.Tuple)]
+            static |= {m.id for a in tuples for m in ast.walk(a) if isinstance(m, ast.Name)}
         if called in _WITH_SIZE:
             static |= {a.id for a in n.args[:2] if isinstance(a, ast.Name)}
         elif called is not None and (own := function(source, called)) is not None and called != name:

@@ -346,7 +346,10 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         elif name is not None:
             fix = Fix(message("fix-python-for-next", name=name), "batch", {"name": name})
     functions = {(at.file, at.function) for at, _ in loop.lines()} - {(loop.line.file, loop.line.function)}
-    lines_of_loop = loop.line.file, loop.line.line, loop.last
+    jitted = {fix.arguments.get("function"), *fix.arguments.get("functions", ())} - {None}
+    # The loop stays outside of functions that it calls.
+    inside = not jitted or loop.line.function.replace(".<locals>", "") in jitted
+    lines_of_loop = (loop.line.file, loop.line.line, loop.last) if inside else None
     if "fix-jit-around-read" not in jit_obstacles.slugs(fix):
         fix = jit_obstacles.with_obstacles(run, fix, functions, functions, lines_of_loop)
     return Finding(

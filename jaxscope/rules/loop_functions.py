@@ -151,7 +151,27 @@ def _of_called(run: Run, loop: Loop) -> Fix | None:
     if len(few) < 2 or not traced or sum(ns for _, ns in few) < 1e9 * NEARLY_ALL * loop.seconds:
         return None
     names = tuple(function.replace(".<locals>", "") for (_, function), _ in few)
-    return Fix(message("fix-jit-functions", functions=Names(names, FEW)), "jit", {"functions": [*names]})
+    words = message(
+        "fix-jit-functions", functions=Names(names, FEW), statics=_static_in(run, [part for part, _ in few])
+    )
+    return Fix(words, "jit", {"functions": [*names]})
+
+
+def _static_in(run: Run, functions: Sequence[tuple[str, str]]) -> Message | None:
+    """Return a clause with the arguments of ``functions``, (file, function) of each, that jit must get as
+    static; None if there are none."""
+    static = {
+        function: sizes_under_jit.python_parameters(sources.of(run)(file), function)
+        for file, function in functions
+    }
+    if None in static.values():
+        return message("python-values-static")
+    of_each = [
+        message("static-of", names=Names(names, LINES), function=function.replace(".<locals>", ""))
+        for function, names in static.items()
+        if names
+    ]
+    return message("named-static", names=Names(tuple(of_each)), new=None) if of_each else None
 
 
 def _is_plain(source: str | None, function: str) -> bool:

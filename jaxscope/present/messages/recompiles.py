@@ -699,6 +699,7 @@ TEMPLATES = {
         " arguments, too"
     ),
     "which-calls": ", which calls {function},",
+    "static-of": "{names} of {function}",
     "named-static": ". Name {names} in static_argnames{new}",
     "static-but-new": (
         ". {outer} creates a new {parameter} in each call, and jit would compile again for each of them:"

@@ -218,8 +218,8 @@ TEMPLATES = {
     ),
     "fix-jit-functions": (
         "apply jit to {functions}, each as a whole: JAX then compiles each as one program. If they read"
-        " a value from outside that changes, pass it as an argument. Inside jit, JAX unrolls Python loops:"
-        " write long loops as jax.lax.scan or jax.lax.fori_loop"
+        " a value from outside that changes, pass it as an argument{statics}. Inside jit, JAX unrolls Python"
+        " loops: write long loops as jax.lax.scan or jax.lax.fori_loop"
     ),
     "fix-inner-loop": (
         "{fix}. Inside jit, JAX unrolls the Python loop at {loop}, and compiles again if its number of"
