@@ -802,8 +802,9 @@ TEMPLATES = {
     ),
     "fix-jit-around-run": (
         "{first}write one function that creates the object of {library} (MCMC or SVI), runs it with"
-        " progress_bar=False and returns the arrays, and apply jax.jit to this function: outside jit,"
-        " {library} defines its functions again in each run"
+        " progress_bar=False and returns the arrays, and apply jax.jit to this function. The key and"
+        " the data must be its arguments: what it reads or draws itself stays the same in all runs. Outside"
+        " jit, {library} defines its functions again in each run"
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-jit-called-back": (
