@@ -56,7 +56,9 @@ def test_the_caller_is_advised_to_shard_the_argument(record):
         "put constrains x (f32[1024,512]) to P('data'), but receives it as replicated over 8 devices: each"
         " device holds all of it; with the requested sharding it would hold 1/8"
     )
-    assert words.fix_text(found["put"]) == "place x as P('data') before the call, with jax.device_put"
+    assert words.fix_text(found["put"]) == (
+        "where the program creates x, use jax.device_put(array, NamedSharding(mesh, P('data')))"
+    )
     assert words.fix_text(found["nested"]) == words.fix_text(found["put"])
     assert fix_of(found["put"]).kind == "device_put"
     assert words.fix_text(found["of_another"]).startswith(

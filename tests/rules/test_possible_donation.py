@@ -174,7 +174,7 @@ def test_filter_jit_is_told_which_argument_stays_and_which_are_deleted(record):
         f"{use}, so that x is not donated. A call then deletes the arrays of model and small:"
     )
     assert found["second"].startswith(
-        f"{use} and make x the first parameter, so that x is not donated. A call "
+        f"{use} and make x the first parameter, here and in the calls, so that x is not donated. A call "
     )
     assert found["third"].startswith(
         f"{use} and pass x and key as one tuple, which is the first parameter, so that x and key are not donated. A call then"

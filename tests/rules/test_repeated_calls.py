@@ -146,7 +146,7 @@ def test_only_calls_that_repeat_what_they_need_not_are_found(record):
     assert "k is the same each time" in texts["of_epoch"]
     assert texts["before"].endswith(
         "let train also return what before computes: return it from the loss as a second value, and use"
-        " jax.value_and_grad(loss, has_aux=True)"
+        " (value, second), gradients = jax.value_and_grad(loss, has_aux=True)(...)"
     )
     assert texts["after"].endswith(
         ". The result is then computed with the parameters before the update: change nothing if you need it"
