@@ -216,6 +216,24 @@ def attributes_set(source: str | None, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ast.unparse(n) for n in targets if isinstance(n.ctx, ast.Store)))
 
 
+def reads_old_values(source: str | None, name: str) -> bool:
+    """Return whether the function with the qualified name ``name`` reads an attribute before the first line
+    on which it assigns this attribute: ``self.age += 1``. Return False if ``function`` does not find it."""
+    found = function(source, name)
+    if found is None:
+        return False
+    inside = list(ast.walk(found))
+    set_at = dict[str, int]()
+    for n in inside:
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store):
+            text = ast.unparse(n)
+            set_at[text] = min(n.lineno, set_at.get(text, n.lineno))
+    if any(isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Attribute) for n in inside):
+        return True
+    reads = (n for n in inside if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load))
+    return any(n.lineno <= set_at.get(ast.unparse(n), 0) for n in reads)
+
+
 def computes_only(source: str | None, name: str, callers: frozenset[str] = frozenset()) -> bool:
     """Return whether jit could probably trace the function with the qualified name ``name`` as a whole. The
     function, and the functions of the file that it calls, call no package that does not compute with JAX

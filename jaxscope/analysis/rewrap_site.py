@@ -381,6 +381,19 @@ def counts_only(source: str | None, line: int) -> bool:
     return isinstance(over, ast.Call) and last_name(over.func) == "range" and loop.target.id not in read
 
 
+def tests_of_target(source: str | None, line: int) -> list[tuple[int, str]]:
+    """Return (line, condition) for each ``if`` in the innermost ``for`` loop around ``line`` whose condition
+    reads the loop's variable: ``i < n - 1`` in ``for i in range(n)``. Conditional expressions count, too."""
+    loop = innermost_loop(source, line)
+    if not isinstance(loop, ast.For):
+        return []
+    names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    inside = (n for statement in loop.body for n in ast.walk(statement))
+    tests = [n.test for n in inside if isinstance(n, (ast.If, ast.IfExp))]
+    read = (t for t in tests if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(t)))
+    return [(t.lineno, ast.unparse(t)) for t in read]
+
+
 def appends(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` in the same function appends to a list."""
     loop = innermost_loop(source, line)

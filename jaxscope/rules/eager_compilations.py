@@ -281,10 +281,10 @@ def _avoidable(run: Run, p: Payer, advice: Advice, total: float) -> Avoidable | 
     initializes = not p.again and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, INIT)
     creates = outside_jit.creates(run, p)
     if creates or initializes:
-        # A jitted function compiles the random draws, too. Measured: where they are more than half of the
-        # seconds, jit gains nothing.
+        # A jitted function compiles the random draws, too: where they take most of the seconds, jit may gain
+        # nothing. Measured for init (benchmarks/README.md): with draws of up to two thirds, jit gains.
         others = sum(c.seconds for c in p.compilations if not library_calls.draws(c.function))
-        if 2 * others < sum(c.seconds for c in p.compilations):
+        if (3 if initializes else 2) * others < sum(c.seconds for c in p.compilations):
             return None
         cost = min(cost, others)
     again = _repeats(p, advice.reason if not _after_clearings(run, [p]) else None)
@@ -682,9 +682,8 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         # filter_jit has no such option, and a module is no static argument.
         statics = loop_functions.of_python(run, iteration.file, function) if how == "jit" else None
         words = message("fix-jit-step-function", function=name, how=how, calls=None, statics=statics)
-        if written := line_names.attributes_set(text, function):
-            words = message("fix-jit-part-of-method", function=name, how=how, names=Names(written, LINES))
-        fix = Fix(words, "jit", {"function": name})
+        whole_function = Fix(words, "jit", {"function": name})
+        fix = loop_functions.part_of_method(run, iteration.file, function, how) or whole_function
         recurses = any(_recurses(c, iteration.file, function) for p in lines for c in p.compilations)
         if recurses or jit_obstacles.reads_in_loops(run, iteration.file, function):
             fix = Fix(message("fix-jit-parts", pad=None), "jit")  # as a whole, each level is compiled in it

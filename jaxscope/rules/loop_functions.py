@@ -25,7 +25,7 @@ NEARLY_ALL = 0.9  # share of a loop's time in a function that is worth jitting i
 FEW, SOME = 3, 0.1  # so many functions are named, each with at least this share of the loop's time
 INNER = 0.3  # share of a loop's time: an inner loop that takes at least this share is named
 OTHER_INNER = 0.1  # the same, if another inner loop is named already
-LINES = 3  # attributes that are named
+LINES = 4  # attributes that are named
 
 
 def advice(run: Run, loop: Loop) -> Fix | None:
@@ -199,14 +199,28 @@ def of_python(run: Run, file: str, function: str) -> Message | None:
     return message("named-static", names=Names(names, LINES), new=new)
 
 
+def part_of_method(run: Run, file: str, function: str, how: str) -> Fix | None:
+    """Return the advice to move the computation of the method ``function`` of ``file``, which assigns to
+    attributes, into a new function and to apply ``how`` (``jit``) to that. None if it assigns to none."""
+    text, name = sources.of(run)(file), function.replace(".<locals>", "")
+    written = line_names.attributes_set(text, function)
+    names = Names(written, LINES)
+    if not written:
+        return None
+    if line_names.reads_old_values(text, function):
+        words = message("fix-jit-part-of-method", function=name, how=how, names=names)
+    else:
+        words = message("fix-jit-results-of-method", function=name, how=how, names=names)
+    return Fix(words, "jit", {"function": name})
+
+
 def as_a_whole(run: Run, file: str, function: str, calls: str | None = None) -> Fix | None:
     """Return the advice to jit ``function`` of ``file`` as a whole, or its computation if it is a method that
     assigns to attributes. None if it is another method or a lambda."""
     name = function.replace(".<locals>", "")
-    written = line_names.attributes_set(sources.of(run)(file), function)
-    if written:
-        words = message("fix-jit-part-of-method", function=name, how="jit", names=Names(written, LINES))
-        return Fix(words, "jit", {"function": name})
+    of_method = part_of_method(run, file, function, "jit")
+    if of_method is not None:
+        return of_method
     if "." in function.rpartition(".<locals>.")[2] or name.endswith("<lambda>"):
         return None
     modules = jit_decorators.takes_modules(sources.of(run)(file), function)

@@ -8,7 +8,14 @@ from typing import NamedTuple
 from jaxscope.analysis.loop_calls import array_iterated, takes_chunks, writes_elements
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import appends, counts_only, in_a_loop, loop_around, only_loop
+from jaxscope.analysis.rewrap_site import (
+    appends,
+    counts_only,
+    in_a_loop,
+    loop_around,
+    only_loop,
+    tests_of_target,
+)
 from jaxscope.analysis.sample_sites import Sites
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
@@ -25,12 +32,11 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame, same_line
-from jaxscope.schema.messages import Count, Names, Percent, Seconds, message
+from jaxscope.schema.messages import Count, Field, Message, Names, Percent, Seconds, message
 
 TURNS = 8  # the fewest iterations of an unrolled loop that is reported
 TURN = 3  # the fewest operations in one of its iterations
 FEW_TURNS = 4  # the fewest iterations if they are large
-MANY_TURNS = 24  # iterations: with fewer large ones, a scan may cost more in each step than it saves once
 LARGE_TURN = 60  # the fewest operations in a large iteration; a layer of a transformer has 120 and more
 # Operations that multiply matrices, and those of which random number generators mostly consist
 PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})
@@ -128,6 +134,8 @@ def _finding(run: Run, line: Frame | None, blocks: list[_Block], sites: Sites | 
     _, f, largest = blocks[0]
     others = tuple(dict.fromkeys(b.function.display_name for b in blocks if b.function.id != f.id))
     advice = _instead_of_unrolling(run, [b.repeated for b in blocks], line)
+    if advice.kind == "scan" and line is not None:
+        advice = _with_conditions(advice, sources.of(run)(line.file), line, largest)
     outside = _caller_outside_jit(run, line) if advice.kind == "scan" else None
     if outside is not None:
         advice = extended(advice, "fix-scan-in-jit", function=outside.function, line=outside) or advice
@@ -137,7 +145,7 @@ def _finding(run: Run, line: Frame | None, blocks: list[_Block], sites: Sites | 
         certainty=LIKELY,
         title=message(
             "unrolled-growing-loop" if largest.grows else "unrolled-loop",
-            function=f.display_name,
+            **_where(f, line),
             operations=largest.length,
             times=largest.times,
             also=message("unrolled-also", functions=Names(others, MOST)) if others else None,
@@ -153,6 +161,32 @@ def _finding(run: Run, line: Frame | None, blocks: list[_Block], sites: Sites | 
         at_most=True,
         timed=not many,
     )
+
+
+def _where(f: Function, line: Frame | None) -> dict[str, Field]:
+    """Return fields of a message: the name of the function that has the loop at ``line``, and, if that is
+    another function, a clause that names ``f``, in whose program the loop is."""
+    scopes = line.function.split(".<locals>.") if line is not None else []
+    names = [s.partition(".<")[0] for s in scopes if not s.startswith("<")]
+    if not names or line is None or line.function == f.seen.qualname or names[-1] == f.seen.name:
+        return {"function": f.display_name, "called": None}
+    return {"function": names[-1], "called": message("unrolled-called", program=f.display_name)}
+
+
+def _with_conditions(advice: Fix, text: str | None, line: Frame, largest: Repeated) -> Fix:
+    """Return ``advice``, to write the loop at ``line`` as a scan, extended by the lines that test the loop's
+    variable, which a scan makes an array, and by the hint that the scan may run slower.
+
+    Args:
+      text: the source of the file.
+      largest: the largest block of operations that the loop repeats.
+    """
+    found = tests_of_target(text, line.line)
+    if found:
+        at, expression = found[0]
+        tested = Frame(line.file, at, line.function)
+        advice = extended(advice, "fix-tests-of-index", line=tested, expression=expression) or advice
+    return advice if largest.grows else extended(advice, "fix-scan-and-measure") or advice
 
 
 def _caller_outside_jit(run: Run, line: Frame | None) -> Frame | None:
@@ -299,25 +333,26 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
     library = next((r.library for r in blocks if r.library), None)
     text = sources.of(run)(line.file) if line is not None else None
     if library is None and line is not None and counts_only(text, line.line):
-        collected = message("scan-collects") if appends(text, line.line) else None
+        collected = _returns(message("scan-collects")) if appends(text, line.line) else None
         same = "jax.lax.scan" if collected is not None else spelling(library).same
         words = message("fix-same-iterations", same=same, collected=collected)
         return Fix(words, "scan", {"library": library})
     over = array_iterated(text, line.line) if line is not None and library != LINEN else None
     if over is not None and forward and line is not None:
-        collected = message("scan-collects") if appends(text, line.line) else None
+        output = message("scan-collects" if appends(text, line.line) else "scan-output-or-none")
         if writes_elements(text, line.line):
-            collected = message("scan-collects-elements")
+            output = message("scan-collects-elements")
         scan = spelling(library).scan
         listed = message("scan-stack-first", name=over) if over.isidentifier() else None
-        words = message("fix-scan-over", scan=scan, array=over, listed=listed, collected=collected)
+        words = message("fix-scan-over", scan=scan, array=over, listed=listed, collected=_returns(output))
         return Fix(words, "scan", {"scan": scan, "library": library})
     in_module = line is not None and line.function.rpartition(".")[2] in ("__call__", "setup")
-    largest = blocks[0]
-    fix = _scan(library if library != LINEN or in_module else None, largest.times)
-    if largest.length >= LARGE_TURN and largest.times < MANY_TURNS:
-        return extended(fix, "fix-scan-and-measure") or fix
-    return fix
+    return _scan(library if library != LINEN or in_module else None, blocks[0].times)
+
+
+def _returns(output: Message) -> Message:
+    """Return a sentence about what the function that scan calls returns: the new state, and ``output``."""
+    return message("scan-returns", output=output)
 
 
 def _scan(library: str | None, times: int) -> Fix:

@@ -108,3 +108,11 @@ def test_methods_of_several_classes_are_told_apart():
     source = "class A:\n    def f(self): pass\nclass B:\n    def f(self): pass\ndef g(): pass\ndef h():\n    def g(): pass\n"
     assert [line_names.function(source, name).lineno for name in ("A.f", "B.f")] == [2, 4]
     assert [line_names.function(source, name) for name in ("f", "g", "C.f")] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("body", "old"),
+    [("self.a = 1\n        self.b = self.a", False), ("self.a = self.a * 2", True), ("self.n += 1", True)],
+)
+def test_a_method_that_reads_an_attribute_before_it_assigns_it_needs_the_old_value(body, old):
+    assert line_names.reads_old_values(f"class A:\n    def f(self):\n        {body}\n", "A.f") is old

@@ -278,3 +278,9 @@ def test_a_loop_that_runs_once_is_told_from_one_that_is_called_often():
     assert not rewrap_site.runs_once(twice, 3, in_loop=True)
     nested = "for e in range(3):\n    for w in c:\n        put(w)\n"
     assert not rewrap_site.runs_once(nested, 3, in_loop=True)
+
+
+def test_conditions_on_the_variable_of_a_loop_are_found():
+    source = "for i, x in enumerate(xs):\n    y = x if i else 0\n    if y > 1 and i < n - 1:\n        z = x\n    if y: z = y\n"
+    assert rewrap_site.tests_of_target(source, 4) == [(2, "i"), (3, "y > 1 and i < n - 1")]
+    assert rewrap_site.tests_of_target("while n:\n    if n: pass\n", 2) == []

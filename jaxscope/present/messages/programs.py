@@ -2,8 +2,8 @@
 
 TEMPLATES = {
     "unrolled-growing-loop": (
-        "JAX unrolled a Python loop of {function} whose arrays grow: a block of {operations} operations is"
-        " repeated {times} times, each time with longer arrays{also}"
+        "JAX unrolled a Python loop in {function}{called}; its arrays grow: a block of {operations}"
+        " operations is repeated {times} times, each time with longer arrays{also}"
     ),
     "scan-residuals": (
         "the scan of {function} keeps values of all {iterations} iterations for the gradient: {bytes} on a"
@@ -42,8 +42,8 @@ TEMPLATES = {
         " scan again: jit the computation there, too"
     ),
     "unrolled-loop": (
-        "JAX unrolled a Python loop of {function}: a block of {operations} operations is repeated {times}"
-        " times{also}"
+        "JAX unrolled a Python loop in {function}{called}: a block of {operations} operations is repeated"
+        " {times} times{also}"
     ),
     "repeated-draws": (
         "{function} draws random numbers {draws} times, with only {different}: XLA compiles each of the"
@@ -54,6 +54,7 @@ TEMPLATES = {
         " draw once. Or create equal layers together, with jax.vmap over one key for each layer, so that each"
         " array of all layers is one draw"
     ),
+    "unrolled-called": ", which {program} calls",
     "unrolled-also": "; the same loop is in {functions}",
     "repeated-block": "a block of {operations} operations is repeated {times} times in {function}",
     "repeated-share": (
@@ -76,20 +77,25 @@ TEMPLATES = {
         "write the loop as {same}: all iterations do the same, and what they change becomes the loop's"
         " state{collected}"
     ),
+    "scan-returns": ". The function that scan calls returns two things: the new state, and {output}",
+    "scan-output-or-none": (
+        "None or the output of the iteration. The second result of scan has the outputs of all iterations,"
+        " and its element [-1] is the last one"
+    ),
     "fix-scan-over": (
         "write the loop as {scan} over {array}{listed}. It calls a function of yours with what one iteration"
-        " passes to the next, and with one element of {array}{collected}"
+        " passes to the next (the state), and with one element of {array}{collected}"
     ),
     "scan-stack-first": (
         " (if {name} is a list, stack it first: jax.tree.map(lambda *x: jnp.stack(x), *{name}))"
     ),
     "scan-collects": (
-        ". The function that scan calls returns two things: the state, and what the loop appended to a list;"
-        " scan stacks only these: put what was in the list before the loop in front (jnp.concatenate)"
+        "what the loop appended to a list. The second result of scan has only these, stacked: put what was in"
+        " the list before the loop in front (jnp.concatenate)"
     ),
     "scan-collects-elements": (
-        ". The function that scan calls returns two things: the state, and the element that the loop wrote"
-        " with .at[...].set; scan stacks only these: put elements from before the loop in front"
+        "the element that the loop wrote with .at[...].set. The second result of scan has only these,"
+        " stacked: put elements from before the loop in front"
     ),
     "fix-scan": (
         "if the iterations have different inputs or parameters, stack these once, where they are made, and"
@@ -101,12 +107,19 @@ TEMPLATES = {
         " call it: x, _ = scan(Layer(), x, None). If all iterations use the same parameters, write"
         " variable_broadcast='params' instead of variable_axes, and 'params': False in split_rngs. Pass"
         " inputs that differ from iteration to iteration, stacked, as xs: scan(Layer(), x, xs), with"
-        " lambda module, x, each: (module(x, each), None). Parameters with variable_axes are stacked, so old"
-        " checkpoints do not fit"
+        " lambda module, x, each: (module(x, each), None). If the layer has further arguments that stay the"
+        " same, such as train, pass them in the lambda, too: module(x, train). The layers get other initial"
+        " values than before, and with variable_axes their parameters are stacked, so old checkpoints do not"
+        " fit"
     ),
     "fix-scan-and-measure": (
-        "{fix}. Measure the time of a call before and after: a scan with few large iterations can make each"
-        " call slower"
+        "{fix}. Measure the time of a call before and after: a scan compiles faster, but it can run slower"
+        " than the unrolled loop"
+    ),
+    "fix-tests-of-index": (
+        "{fix}. In a scan, the loop's variable is an array, which Python's if cannot test: at {line}, use"
+        " jnp.where or jax.lax.cond instead of 'if {expression}', or write that iteration before or after the"
+        " scan"
     ),
     "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
     "scan-stack-list": " (from a list of pytrees: jax.tree.map(lambda *x: jnp.stack(x), *layers))",

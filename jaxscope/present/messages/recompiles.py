@@ -695,8 +695,15 @@ TEMPLATES = {
         "move the computation of {function} into a new function, and apply {how} to it: JAX then compiles it"
         " as one program. The new function must not assign to attributes: it takes the old values of {names}"
         " as arguments and returns the new values. {function} calls the new function, and assigns what it"
-        " returns to the attributes. Methods that the new function calls must take the values of {names} as"
-        " arguments, too"
+        " returns to the attributes. Methods that the new function calls must take these values as arguments,"
+        " too"
+    ),
+    "fix-jit-results-of-method": (
+        "move the computation of {function} into a new function, and apply {how} to it: JAX then compiles it"
+        " as one program. The new function must not assign to attributes: it uses local variables instead of"
+        " {names}, and returns the arrays among them, which {function} then assigns. What is no array, such"
+        " as a size, stays in {function} (name it in static_argnames if the new function needs it). Methods"
+        " that the new function calls take these values as arguments"
     ),
     "which-calls": ", which calls {function},",
     "static-of": "{names} of {function}",

@@ -10,7 +10,7 @@ layers = [jnp.asarray(rng.normal(size=(12, 12)) * 0.3, jnp.float32) for _ in ran
 
 def model(x):
     for w in layers:
-        x = x + 0.1 * jnp.tanh(x @ w) * jax.nn.sigmoid(x)  # must: JX202 first ~ unrolled a Python loop of LBFGS\.update
+        x = x + 0.1 * jnp.tanh(x @ w) * jax.nn.sigmoid(x)  # must: JX202 first ~ unrolled a Python loop in model, which LBFGS\.update calls
     return x
 
 
