@@ -125,7 +125,10 @@ def changing_mesh(group: Group) -> Fix | None:
     if for_pmap is not None and len(group.compilations) == 1:
         return for_pmap
     path = root(path) if path is not None else None
-    words = message("fix-same-mesh", path=path or "the array", function=group.name)
+    both = (group.cause.before, group.cause.after)
+    specs = {s.spec for s in both if isinstance(s, Placement) and s.mesh and s.spec}
+    sharding = f"NamedSharding(mesh, {specs.pop()})" if len(specs) == 1 else "sharding"
+    words = message("fix-same-mesh", path=path or "the array", function=group.name, sharding=sharding)
     return Fix(words, "device_put", {"path": path})
 
 

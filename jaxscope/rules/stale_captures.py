@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from jaxscope.analysis import changed_reads
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.paths import root
+from jaxscope.analysis.rewrap_site import function_around, syntax
 from jaxscope.model import causes, sources
-from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Compilation, StaleCapture
+from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Compilation, Function, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
@@ -120,10 +121,13 @@ def _from_source(run: Run) -> Iterator[Finding]:
             if changed.name in keys or _is_compared(last, changed.name):
                 continue
             line = Frame(seen.file, changed.changed, seen.qualname)
+            around = function_around(syntax(sources.of(run)(seen.file)), changed.read)
+            inner = around.name if around is not None and around.name != seen.name else None
             text = message(
                 "keeps-first-value",
                 function=f.display_name,
                 name=changed.name,
+                inside=message("in-function", function=inner) if inner is not None else None,
                 read=str(changed.read),
                 changed=str(changed.changed),
             )
@@ -135,9 +139,17 @@ def _from_source(run: Run) -> Iterator[Finding]:
                 function=f.id,
                 source=line,
                 evidence=[Evidence(text, compilation=last.id, source=line)],
-                fix=Fix(message("fix-pass-as-argument", constant=changed.name), "pass_argument"),
+                fix=Fix(_passed(f, changed.name, inner), "pass_argument"),
                 subject=changed.name,
             )
+
+
+def _passed(f: Function, name: str, inner: str | None) -> Message:
+    """Return the advice to pass ``name`` to ``f`` as an argument, and from there to the function ``inner``
+    that reads it; None: ``f`` itself reads it."""
+    if inner is None:
+        return message("fix-pass-as-argument", constant=name)
+    return message("fix-pass-on", constant=name, function=f.display_name, inner=inner)
 
 
 def _is_compared(c: Compilation, name: str) -> bool:

@@ -26,8 +26,9 @@ TEMPLATES = {
         " of SaveAt(dense=True): {bytes}"
     ),
     "fix-save-at-times": (
-        "if the solution is only evaluated at times that are known before, use SaveAt(ts=times), and read"
-        " solution.ys. Otherwise pass a smaller max_steps"
+        "if the solution is only evaluated at times that are known beforehand, pass these times, and use"
+        " SaveAt(ts=times): solution.ys then has the values at these times. Otherwise, pass a smaller"
+        " max_steps (diffrax raises an error if it is too small)"
     ),
     "frozen-parameters": (
         "{function} computes gradients and {moments} of optimizer state for {paths} ({bytes}), and then adds"

@@ -139,12 +139,13 @@ TEMPLATES = {
         " from the same arguments"
     ),
     "work-done-twice-after": (
-        "{function} computes the forward pass of {other} once more in each iteration of the loop at line"
-        " {line}: on the same batch, with the parameters that {other} has updated"
+        "in each iteration of the loop at line {line}, {function} computes the forward pass of {other} once"
+        " more: on the same batch, with the parameters that {other} has updated"
     ),
     "fix-has-aux": (
-        "let {other} also return what {function} computes: return it from the loss as a second value, and use"
-        " (value, second), gradients = {value_and_grad}(loss, has_aux=True)(...){before}"
+        "let {other} compute this, too, and drop the call of {function}. The value of the loss is what"
+        " {value_and_grad} returns. Return other results from the loss function as a second value, and use"
+        " (value, extra), gradients = {value_and_grad}(loss, has_aux=True)(...){before}"
     ),
     "of-params-before": (
         ". The result is then computed with the parameters before the update: change nothing if you need it"
@@ -272,8 +273,8 @@ TEMPLATES = {
     ),
     "an-array": "this line",
     "padding-in-last-row": (
-        'mode="{mode}" does not leave out -1, with which line {padded} pads {name}: JAX counts negative'
-        " indices from the end, so what belongs to the padding goes to the last row"
+        'mode="{mode}" does not drop -1, with which line {padded} pads {name}: JAX takes -1 as the last row,'
+        " so the values of the padding go to the last row"
     ),
     "index-out-of-bounds": (
         "{function}: index {index} is out of bounds for an axis with {size} elements; JAX raises no error,"
@@ -326,13 +327,13 @@ TEMPLATES = {
         " that XLA writes in place"
     ),
     "work-before-branch": (
-        "in {function}, {share} of the operations ({lines}) are for only one branch of the conditional,"
-        " but before it: they run also when the other branch is taken{also}"
+        "in {function}, {share} of the operations ({lines}) compute what only one branch of the conditional"
+        " needs, but they are before it and run in each call{also}"
     ),
     "also-in-functions": "; the same conditional is in {functions}",
     "fix-compute-in-branch": (
-        "compute it in the function of that branch: pass to jax.lax.cond, as operands, what it is"
-        " computed from, and not its result"
+        "move these operations into the function of that branch, and pass to jax.lax.cond, as operands, what"
+        " they read, and no longer their result (the functions of all branches take the same operands)"
     ),
     "slow-power": (
         "{function} computes the power {exponent} of many numbers. On a CPU, XLA computes it with a logarithm"
@@ -523,7 +524,7 @@ TEMPLATES = {
     ),
     "fix-cast-where-it-begins": (
         "find the first operation that mixes the two types, probably {where}, and cast its {wide}"
-        " operand: operand.astype({dtype!r})"
+        " operand x: x.astype({dtype!r}). The products are then less precise"
     ),
     "fix-numpy-number": (
         "probably {call} on this line causes it, because a NumPy number or array turns {dtype} into {wide}:"

@@ -309,9 +309,10 @@ TEMPLATES = {
         " the result: jax.tree.map(jnp.copy, result)"
     ),
     "fix-jit-partial-once": (
-        "if the values that functools.partial binds never change, create the partial and jit it once, before"
-        " the loop. If they change, jit the function without the partial, once, and pass these values as"
-        " arguments{differentiated}; name functions, strings, bools and sizes in static_argnames"
+        "if the values that functools.partial binds never change, create the partial and jit it once, outside"
+        " of all code that runs repeatedly. If they change, jit the function without the partial, once, and"
+        " pass these values as arguments{differentiated}; name functions, strings, bools and sizes in"
+        " static_argnames"
     ),
     "fix-pass-bound-values": (
         "create one partial, before the loop, that binds only values that never change, and jit it once. Pass"
@@ -368,8 +369,8 @@ TEMPLATES = {
         " Either change alone saves nothing"
     ),
     "cleared-elsewhere": (
-        ". If your code does not clear them, a library does: search for clear_cache in the libraries that you"
-        " use"
+        ". If your code does not clear them, a library does (search for clear_cache in the libraries that you"
+        " use), or the program runs JAX's own exit function: atexit._run_exitfuncs()"
     ),
     "called-at-lines": " (at {lines})",
     "fix-call-compiled": (
@@ -384,9 +385,10 @@ TEMPLATES = {
         " {name} changes"
     ),
     "keeps-first-value": (
-        "{function} reads {name} (line {read}) only when JAX traces {function}; later calls use this old"
-        " value, although line {changed} changes {name} between the calls"
+        "{function} reads {name} ({inside}line {read}) only when JAX traces {function}; later calls use this"
+        " old value, although line {changed} changes {name} between the calls"
     ),
+    "in-function": "in {function}, ",
     "read-at-line": " (read at line {line})",
     "value-changed": "it was {before} when traced, and is {after} now",
     "contents-changed": "it contained {before} when traced, and contains {after} now",
@@ -596,8 +598,8 @@ TEMPLATES = {
     "fix-same-memory-kind": "before every call, use jax.device_put to give {path} the same memory kind",
     "fix-same-mesh-around": "make all calls under the same mesh: one jax.set_mesh(mesh) around all of them",
     "fix-same-mesh": (
-        "wherever {path} is created, or restored from a file, give it one sharding, on one mesh, before it is"
-        " passed to {function}: jax.device_put({path}, sharding)"
+        "wherever {path} is created, or restored from a file, give it the same sharding, on the same mesh,"
+        " before it is passed to {function}: jax.device_put({path}, {sharding})"
     ),
     # -- fixes: what one line has compiled outside jit ---------------------------------------------------
     "fix-many-causes": (
@@ -770,9 +772,8 @@ TEMPLATES = {
     "as-in": ", as in {call}",
     "jitted-once": ": jitted = {function}{statics}",
     "with-statics": (
-        " (name the arguments that are Python bools, strings or sizes, and functions that are defined only"
-        " once, in static_argnames or static_argnums, but no object whose attributes change: jit would keep"
-        " their old values)"
+        " (name arguments that are Python bools, strings, sizes or functions that are defined once in"
+        " static_argnames or static_argnums, but no object whose attributes change)"
     ),
     "and-more-statics": " (other arguments that are not arrays are static, too)",
     "function-around": "a function around this line",
