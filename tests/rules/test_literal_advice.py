@@ -256,7 +256,7 @@ WORDS = {
     "mutable_self": "move apply out of the class, and remove its parameter self. Pass what it reads from self as arguments instead",
     "object_that_never_changes": "make it a @dataclasses.dataclass(frozen=True) with fields instead of __init__",
     "new_function": "define the function once, outside the function or loop that defines it again, and apply jax.value_and_grad and jit",
-    "ordinary_number_through_nnx": "drop the smaller batch, or pad x to [8] like the other batches",
+    "ordinary_number_through_nnx": "or pad x to [8] like the other batches",
 }
 
 

@@ -145,8 +145,9 @@ def test_only_calls_that_repeat_what_they_need_not_are_found(record):
     assert "each step calls micro 9 times" in texts["micro"] and "jax.lax.scan of micro" in texts["micro"]
     assert "k is the same each time" in texts["of_epoch"]
     assert texts["before"].endswith(
-        "let train also return what before computes: return it from the loss as a second value, and use"
-        " (value, second), gradients = jax.value_and_grad(loss, has_aux=True)(...)"
+        "let train compute this, too, and drop the call of before. The value of the loss is what"
+        " jax.value_and_grad returns. Return other results from the loss function as a second value, and use"
+        " (value, extra), gradients = jax.value_and_grad(loss, has_aux=True)(...)"
     )
     assert texts["after"].endswith(
         ". The result is then computed with the parameters before the update: change nothing if you need it"
