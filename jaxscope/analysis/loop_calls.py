@@ -633,38 +633,76 @@ def carries(loop: ast.For | ast.While) -> bool:
     return False
 
 
-def array_iterated(source: str | None, line: int) -> str | None:
-    """Return the array that the innermost ``for`` loop around ``line`` goes through, written as the argument
-    of a scan: ``xs`` for ``for x in xs`` and for ``xs[t]`` and ``xs[t, :]`` in ``for t in range(n)``,
-    ``jnp.swapaxes(xs, 0, 1)`` for ``xs[:, t]``.
+class Iterated(NamedTuple):
+    """What a ``for`` loop goes through, as the arguments of a scan.
+
+    Attributes:
+      arrays: the arrays: ``xs`` for ``for x in xs``, and for ``xs[t]`` and ``xs[t, :]`` in a loop over a
+        ``range``, ``jnp.swapaxes(xs, 0, 1)`` for ``xs[:, t]``.
+      shifted: an element that is read at another index than the loop's variable: ``xs[t + 1]``. None: there
+        is none.
+      reverse: whether the loop begins with the last elements.
+    """
+
+    arrays: tuple[str, ...]
+    shifted: str | None = None
+    reverse: bool = False
+
+
+def arrays_iterated(source: str | None, line: int) -> Iterated | None:
+    """Return the arrays that the innermost ``for`` loop around ``line`` goes through.
 
     Return None if the elements seem to be no arrays (the loop calls or unpacks ``x``, or reads ``x.w`` or
-    ``x[0]``), if there are several arrays, or if the loop also reads its counter ``t`` elsewhere than in
+    ``x[0]``), if the loop changes one of the arrays, or if it also reads its counter ``t`` elsewhere than in
     ``results.at[t]``.
     """
     loop = innermost_loop(source, line)
     if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
         return None
-    element = loop.target.id
+    element, over = loop.target.id, loop.iter
     body = [n for statement in loop.body for n in ast.walk(statement)]
-    if isinstance(loop.iter, ast.Name):
+    if isinstance(over, ast.Name):
         owners = [n.func if isinstance(n, ast.Call) else n.value for n in body if isinstance(n, _OF_OBJECTS)]
         unpacked = (n for n in body if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple))
         objects = [*owners, *(n.value for n in unpacked)]
         used = any(isinstance(n, ast.Name) and n.id == element for n in objects)
-        return None if used else loop.iter.id
-    if not (isinstance(loop.iter, ast.Call) and last_name(loop.iter.func) == "range"):
+        return None if used else Iterated((over.id,))
+    backwards = isinstance(over, ast.Call) and last_name(over.func) == "reversed" and len(over.args) == 1
+    over = over.args[0] if isinstance(over, ast.Call) and backwards else over
+    if not (isinstance(over, ast.Call) and last_name(over.func) == "range"):
         return None
-    reads = sum(isinstance(n, ast.Name) and n.id == element for n in body) - _writes(body, element)
-    taken = [found for n in body if (found := _element_taken(n, element)) is not None]
-    return taken[0] if len(taken) == reads and len(set(taken)) == 1 else None
+    names = [n for n in body if isinstance(n, ast.Name)]
+    reads = sum(n.id == element for n in names) - _writes(body, element)
+    items = sorted((n for n in body if isinstance(n, ast.Subscript)), key=lambda n: (n.lineno, n.col_offset))
+    taken = [(n, found) for n in items if (found := _element_taken(n, element)) is not None]
+    changed = {n.id for n in names if isinstance(n.ctx, ast.Store)}
+    if not taken or len(taken) != reads or names_in([n for n, _ in taken]) & changed:
+        return None
+    arrays = tuple(dict.fromkeys(array for _, (array, _) in taken))
+    shifted = next((ast.unparse(n) for n, (_, moved) in taken if moved), None)
+    down = len(over.args) == 3 and isinstance(over.args[2], ast.UnaryOp)  # range(n - 1, -1, -1)
+    return Iterated(arrays, shifted, backwards != down)
 
 
 def _writes(body: Iterable[ast.AST], index: str) -> int:
-    """Return how many of the nodes ``body`` are ``results.at[t]``, where ``index`` is the name ``t``."""
+    """Return how many of the nodes ``body`` are ``results.at[t]`` or ``results.at[t + 1]``, where ``index``
+    is the name ``t``."""
     items = [n for n in body if isinstance(n, ast.Subscript)]
     taken = [n.slice for n in items if isinstance(n.value, ast.Attribute) and n.value.attr == "at"]
-    return sum(isinstance(n, ast.Name) and n.id == index for n in taken)
+    return sum(_counter(n, index) is not None for n in taken)
+
+
+def _counter(node: ast.expr, index: str) -> bool | None:
+    """Return False if ``node`` is the name ``index``, True if it is a number more or less: ``t + 1``; None
+    for other nodes."""
+    match node:
+        case ast.Name(id=name) if name == index:
+            return False
+        case ast.BinOp(left=ast.Name(id=name), op=ast.Add() | ast.Sub(), right=ast.Constant()) if (
+            name == index
+        ):
+            return True
+    return None
 
 
 def writes_elements(source: str | None, line: int) -> bool:
@@ -780,23 +818,18 @@ def _passed_as(source: str | None, call: ast.Call, variable: str) -> tuple[str, 
 _OF_OBJECTS = (ast.Call, ast.Attribute, ast.Subscript)
 
 
-def _element_taken(node: ast.AST, index: str) -> str | None:
-    """Return ``xs`` if ``node`` is ``xs[t]`` or ``xs[t, :]``, ``jnp.swapaxes(xs, 0, 1)`` if it is ``xs[:,
-    t]``, where ``index`` is the name ``t``; None for other nodes."""
-    match node:
-        case ast.Subscript(value=ast.Name(id=array), slice=ast.Tuple(elts=[ast.Name(id=name), *rest])) if (
-            name == index
-            and all(isinstance(n, ast.Slice) and n.lower is n.upper is n.step is None for n in rest)
-        ):
-            return array
-        case ast.Subscript(value=ast.Name(id=array), slice=ast.Name(id=name)) if name == index:
-            return array
-        case ast.Subscript(
-            value=ast.Name(id=array),
-            slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None, step=None), ast.Name(id=name), *rest]),
-        ) if name == index and all(isinstance(n, ast.Slice) for n in rest):
-            return f"jnp.swapaxes({array}, 0, 1)"
-    return None
+def _element_taken(node: ast.AST, index: str) -> tuple[str, bool] | None:
+    """Return (``xs``, False) if ``node`` is ``xs[t]`` or ``xs[t, :]``, (``jnp.swapaxes(xs, 0, 1)``, False) if
+    it is ``xs[:, t]``, where ``index`` is the name ``t``. True stands for ``t + 1`` and the like instead of
+    ``t``. Return None for other nodes."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+        return None
+    at = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    whole = [isinstance(n, ast.Slice) and n.lower is n.upper is n.step is None for n in at]
+    if len(at) > 1 and whole[0] and (moved := _counter(at[1], index)) is not None and all(whole[2:]):
+        return f"jnp.swapaxes({node.value.id}, 0, 1)", moved
+    moved = _counter(at[0], index) if at and all(whole[1:]) else None
+    return (node.value.id, moved) if moved is not None else None
 
 
 def takes_chunks(source: str | None, line: int) -> bool:

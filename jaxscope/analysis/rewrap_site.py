@@ -395,10 +395,11 @@ def tests_of_target(source: str | None, line: int) -> list[tuple[int, str]]:
 
 
 def appends(source: str | None, line: int) -> bool:
-    """Return whether the innermost loop around ``line`` in the same function appends to a list."""
+    """Return whether the innermost loop around ``line`` in the same function appends to a list, or inserts
+    into one."""
     loop = innermost_loop(source, line)
     calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call)] if loop is not None else []
-    return any(isinstance(c.func, ast.Attribute) and c.func.attr == "append" for c in calls)
+    return any(isinstance(c.func, ast.Attribute) and c.func.attr in ("append", "insert") for c in calls)
 
 
 def ends_the_loop(source: str | None, line: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from jaxscope.analysis.loop_calls import array_iterated, takes_chunks, writes_elements
+from jaxscope.analysis.loop_calls import Iterated, arrays_iterated, takes_chunks, writes_elements
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import (
@@ -337,17 +337,28 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
         same = "jax.lax.scan" if collected is not None else spelling(library).same
         words = message("fix-same-iterations", same=same, collected=collected)
         return Fix(words, "scan", {"library": library})
-    over = array_iterated(text, line.line) if line is not None and library != LINEN else None
+    over = arrays_iterated(text, line.line) if line is not None and library != LINEN else None
     if over is not None and forward and line is not None:
         output = message("scan-collects" if appends(text, line.line) else "scan-output-or-none")
         if writes_elements(text, line.line):
             output = message("scan-collects-elements")
         scan = spelling(library).scan
-        listed = message("scan-stack-first", name=over) if over.isidentifier() else None
-        words = message("fix-scan-over", scan=scan, array=over, listed=listed, collected=_returns(output))
+        words = message("fix-scan-over", scan=scan, **_scanned(over), collected=_returns(output))
         return Fix(words, "scan", {"scan": scan, "library": library})
     in_module = line is not None and line.function.rpartition(".")[2] in ("__call__", "setup")
     return _scan(library if library != LINEN or in_module else None, blocks[0].times)
+
+
+def _scanned(over: Iterated) -> dict[str, Field]:
+    """Return fields of the advice to write a loop as a scan over ``over``."""
+    array = over.arrays[0] if len(over.arrays) == 1 else f"({', '.join(over.arrays)})"
+    listed = message("scan-stack-first", name=array) if array.isidentifier() else None
+    return {
+        "array": array,
+        "listed": listed if len(over.arrays) == 1 else message("scan-stack-each"),
+        "shifted": message("scan-shifted", element=over.shifted) if over.shifted is not None else None,
+        "reverse": message("scan-reversed") if over.reverse else None,
+    }
 
 
 def _returns(output: Message) -> Message:

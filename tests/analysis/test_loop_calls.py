@@ -479,9 +479,24 @@ def write(xs, h):
     ],
 )
 def test_the_array_that_a_scan_would_take_is_found(line, array):
-    assert loop_calls.array_iterated(LOOPS, line) == array
-    assert loop_calls.array_iterated(None, line) is None
+    found = loop_calls.arrays_iterated(LOOPS, line)
+    assert (found.arrays[0] if found is not None else None) == array
+    assert loop_calls.arrays_iterated(None, line) is None
     assert loop_calls.writes_elements(LOOPS, line) == (line == 35)
+
+
+def test_a_scan_takes_several_arrays_also_shifted_and_from_the_end():
+    source = """def backward(A, B, x, scales):
+    for t in range(len(x) - 2, -1, -1):
+        betas.insert(0, A @ (B[:, x[t + 1]] * betas[0]) / scales[t + 1])
+    for t in reversed(range(n)):
+        last = gamma * last * (1 - dones[t]) + rewards[t]
+    for i in range(1, n):
+        c = c.at[i].set(d[i] / (b[i] - c[i - 1]))
+"""
+    assert loop_calls.arrays_iterated(source, 3) == (("x", "scales"), "x[t + 1]", True)
+    assert loop_calls.arrays_iterated(source, 5) == (("dones", "rewards"), None, True)
+    assert loop_calls.arrays_iterated(source, 7) is None  # the loop reads what it wrote
 
 
 @pytest.mark.parametrize(("line", "layers"), [(6, False), (8, False), (14, True), (16, True), (20, False)])

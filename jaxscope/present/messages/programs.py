@@ -83,8 +83,14 @@ TEMPLATES = {
         " and its element [-1] is the last one"
     ),
     "fix-scan-over": (
-        "write the loop as {scan} over {array}{listed}. It calls a function of yours with what one iteration"
-        " passes to the next (the state), and with one element of {array}{collected}"
+        "write the loop as {scan} over {array}{reverse}{listed}{shifted}. It calls a function of yours"
+        " with what one iteration passes to the next (the state), and with one element of {array}{collected}"
+    ),
+    "scan-reversed": " with reverse=True, which keeps the order of the arrays in the outputs",
+    "scan-stack-each": " (stack what is a list first: jnp.stack(x))",
+    "scan-shifted": (
+        ". Cut each array to the elements that the iterations read, which for {element} begin at another"
+        " index"
     ),
     "scan-stack-first": (
         " (if {name} is a list, stack it first: jax.tree.map(lambda *x: jnp.stack(x), *{name}))"
