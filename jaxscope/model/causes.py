@@ -336,7 +336,8 @@ def _transform_key(c: Compilation, trace: Compilation | None) -> object:
         return None
     # The key of ``c`` has no static arguments: programs of different traces may have equal keys.
     of = trace.call if trace is not None and _continues(c, trace) else None
-    return (tuple(c.key.arguments), tuple(c.key.static), c.key.tree, c.key.context, c.missed.cleared, of)
+    k = c.key
+    return (tuple(k.arguments), tuple(k.static), k.tree, k.context, k.function_object, c.missed.cleared, of)
 
 
 def _traced_under_transform(c: Compilation) -> bool:
@@ -383,12 +384,14 @@ def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
 def _transformed(c: Compilation) -> object:
     """Return a value that differs between calls of one function under different transforms (``grad``,
     ``vmap``). The recording does not name the transform. So the value has the lines on the stack, the paths
-    and ranks of the arguments, the function object, and whether the call traced."""
+    and ranks of the arguments, and whether the call traced. For a function that is not the user's it has
+    the function object, too: JAX itself creates new ones for operations outside jit."""
     lines = [f.place for f in c.lines]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.
     leaves = [(leaf.path, len(leaf.shape or ())) for leaf in c.key.arguments] if c.key is not None else []
-    return tuple(lines), tuple(leaves), c.key.function_object if c.key is not None else None, traced
+    made = c.key.function_object if c.key is not None and not c.function.user else None
+    return tuple(lines), tuple(leaves), made, traced
 
 
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:

@@ -11,7 +11,7 @@ def step(mean, cov, noise, i):
     cov = 0.98 * cov + 0.02 * jnp.eye(N) + 1e-3 * jnp.outer(noise, noise)
     gain = jnp.linalg.solve(cov + jnp.eye(N), cov)  # measured every twentieth step only
     corrected = mean + gain @ (noise - mean), cov - gain @ cov
-    return jax.lax.cond(i % 20 == 0, lambda: corrected, lambda: (mean, cov))  # must: JX212 first ~ in step, .* of the operations \(lines? .*\) are for only one branch
+    return jax.lax.cond(i % 20 == 0, lambda: corrected, lambda: (mean, cov))  # must: JX212 first ~ in step, .* of the operations \(lines? .*\) compute what only one branch
 
 
 rng = np.random.default_rng(0)

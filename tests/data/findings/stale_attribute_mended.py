@@ -1,6 +1,6 @@
 """A Gumbel-softmax autoencoder whose trainer lowers its temperature after each epoch."""
 
-# applies: fix-pass-as-argument
+# applies: fix-pass-on
 
 from functools import partial
 
