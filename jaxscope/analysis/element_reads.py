@@ -17,7 +17,9 @@ from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     SCOPES,
     Syntax,
+    calls_at,
     expression,
+    in_a_loop,
     last_name,
     own_nodes,
     scope_around,
@@ -138,7 +140,7 @@ def list_converted(source: str | None, line: int) -> str | None:
             isinstance(n, ast.Attribute) and n.attr == "append" and _name(n.value) == name
             for n in ast.walk(scope)
         )
-        if appended or any(isinstance(v, (ast.List, ast.ListComp)) for v in _assigned(scope, name)):
+        if appended or any(_makes_list(v) for v in _assigned(scope, name)):
             return name
         loops = [n for n in ast.walk(scope) if isinstance(n, (ast.For, ast.comprehension))]
         through = [loop.iter for loop in loops if _name(loop.target) == name]
@@ -146,6 +148,45 @@ def list_converted(source: str | None, line: int) -> str | None:
         if any(isinstance(n, ast.Call) and last_name(n.func) == "zip" for v in through for n in ast.walk(v)):
             return name
     return None
+
+
+def lists_as_index(source: str | None, line: int) -> tuple[tuple[str, ...], bool] | None:
+    """Return (names, whether the source shows that they are lists or tuples of numbers) if indices are the
+    only things on ``line`` that JAX can convert number by number: ``rows`` and ``columns`` for
+    ``x.at[rows, columns].set(0)``. Return None if there are no such indices, if the source shows that they are
+    arrays, or if the line is in a loop."""
+    found = syntax(source)
+    if in_a_loop(source, line):
+        return None
+    inside = [n for n in ast.walk(found.tree) if isinstance(n, ast.Subscript) and spans(n, line)]
+    for item in inside:
+        index = item.slice
+        names = index.elts if isinstance(index, ast.Tuple) else [index]
+        if not names or not all(isinstance(n, (ast.Name, ast.Attribute)) for n in names):
+            continue
+        written = [v for n in names for v in _assigned(_scope(found, line, ast.unparse(n)), ast.unparse(n))]
+        indices = tuple(map(ast.unparse, names))
+        if any(_makes_list(v) for v in written):
+            return indices, True
+        arrays = any(isinstance(v, ast.Call) for v in written)
+        others = [last_name(c.func) for c in calls_at(source, line) if not _indexed(c)]
+        if not arrays and not others:
+            return indices, False
+    return None
+
+
+def _indexed(call: ast.Call) -> bool:
+    """Return whether ``call`` is a call such as ``x.at[i].add(y)``."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    at = owner.value if isinstance(owner, ast.Subscript) else None
+    return isinstance(at, ast.Attribute) and at.attr == "at"
+
+
+def _makes_list(value: ast.expr) -> bool:
+    """Return whether ``value`` is a list, or a call that returns a list or a tuple: ``list(rows)``,
+    ``rows.tolist()``."""
+    call = last_name(value.func) if isinstance(value, ast.Call) else None
+    return isinstance(value, (ast.List, ast.ListComp)) or call in ("list", "tuple", "tolist")
 
 
 def _scope(file_syntax: Syntax, line: int, name: str) -> ast.AST:

@@ -4,17 +4,18 @@ items of a batch to the device one at a time, or JAX converts a list item by ite
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from jaxscope.analysis import element_reads
-from jaxscope.analysis.rewrap_site import loop_around
+from jaxscope.analysis.rewrap_site import in_a_loop, loop_around
 from jaxscope.model import line_times, payers, sources
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
-from jaxscope.schema.messages import Bytes, Seconds, message
+from jaxscope.schema.line_times import LineTime
+from jaxscope.schema.messages import Bytes, Field, Names, Seconds, message
 
 COPIES = frozenset({"jnp.asarray", "jnp.array", "device_put"})  # kinds of copies that the program requests
 LISTS = frozenset({"jnp.asarray", "jnp.array"})
@@ -139,6 +140,42 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
             seconds=t.blocked_seconds,
         )
     yield from lists
+    yield from _traced_lists(run, converted)
+
+
+def _traced_lists(run: Run, known: Collection[tuple[str, int]]) -> Iterator[Finding]:
+    """Yield findings about lines of functions that JAX traces and that take long because JAX converts a list
+    or a tuple of numbers. ``known``: (file, line) of lines that are reported already."""
+    traced: dict[tuple[str, int], list[LineTime]] = {}
+    for _, t in line_times.entries(run):
+        if t.traced and not any(in_a_loop(sources.of(run)(at.file), at.line) for at in t.traced):
+            traced.setdefault(t.traced[0].place, []).append(t)
+    for place, times in traced.items():
+        seconds, at = sum(t.seconds for t in times), times[0].traced[0]
+        share = seconds / run.seconds if run.seconds else 0.0
+        if place in known or sum(t.samples for t in times) < line_times.FEWEST or share < SHARE:
+            continue
+        source = sources.of(run)(at.file)
+        name = element_reads.list_converted(source, at.line)
+        index = element_reads.lists_as_index(source, at.line) if name is None else ((name,), True)
+        if index is None or not (index[1] or share >= MUCH):
+            continue
+        names, function = Names(index[0]), at.function.replace(".<locals>", "")
+        took: dict[str, Field] = {"names": names, "function": function, "seconds": Seconds(seconds)}
+        text = message("list-traced", **took) if index[1] else message("list-traced-maybe", **took)
+        fix = message("fix-convert-index" if len(index[0]) == 1 else "fix-convert-indices", names=names)
+        yield Finding(
+            code="JX604",
+            severity=WARNING if share >= MUCH else NOTE,
+            certainty=LIKELY,
+            title=text,
+            source=at,
+            evidence=[Evidence(text, source=at)],
+            fix=Fix(fix, "numpy"),
+            seconds=seconds,
+            subject=("list", at.file, at.line),
+            timed=True,
+        )
 
 
 def _converted_lists(run: Run) -> Iterator[Finding]:

@@ -118,3 +118,18 @@ def test_only_what_the_source_shows_to_be_an_array_counts_as_one():
         False,
     ]
     assert [element_reads.generator(GENERATED, 17, name) for name in names] == ["rows", None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("k.at[rows, columns].add(e)", (("rows", "columns"), True)),
+        ("k.at[self.index].add(e)", (("self.index",), False)),
+        ("k.at[known].add(e)", None),
+        ("g(k)[self.index]", None),
+        ("k[2:, 0] + k[1]", None),
+    ],
+)
+def test_a_list_that_is_an_index_is_told_from_an_array(line, found):
+    source = f"rows = tuple(a)\ncolumns = [1, 2]\nknown = np.array(rows)\ndef f(k, e):\n    return {line}\n"
+    assert element_reads.lists_as_index(source, 5) == found

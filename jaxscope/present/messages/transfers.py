@@ -120,6 +120,21 @@ TEMPLATES = {
     "list-converted": (
         "{expression} takes about {seconds} for {bytes}: JAX converts a Python list item by item"
     ),
+    "list-traced": (
+        "while JAX traces {function}, it converts {names} number by number: tracing this line took about"
+        " {seconds}"
+    ),
+    "list-traced-maybe": (
+        "while JAX traces {function}, this line took about {seconds}: {names} may be a list or a tuple of"
+        " numbers, which JAX converts number by number"
+    ),
+    "fix-convert-index": (
+        "make {names} a NumPy array where it is created: np.array(...), and no list and no tuple (if it"
+        " contains several lists, make each of them a NumPy array)"
+    ),
+    "fix-convert-indices": (
+        "make {names} NumPy arrays where they are created: np.array(...), and no lists and no tuples"
+    ),
     "fix-convert-list": (
         "let NumPy convert the list first, which is many times as fast: jnp.asarray(np.array({name}))."
         " Or make a NumPy array from the start instead of the list"
