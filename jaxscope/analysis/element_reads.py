@@ -153,8 +153,8 @@ def list_converted(source: str | None, line: int) -> str | None:
 def lists_as_index(source: str | None, line: int) -> tuple[tuple[str, ...], bool] | None:
     """Return (names, whether the source shows that they are lists or tuples of numbers) if indices are the
     only things on ``line`` that JAX can convert number by number: ``rows`` and ``columns`` for
-    ``x.at[rows, columns].set(0)``. Return None if there are no such indices, if the source shows that they are
-    arrays, or if the line is in a loop."""
+    ``x.at[rows, columns].set(0)``. Return None if there are no such indices, if the source shows that they
+    are arrays, or if the line is in a loop."""
     found = syntax(source)
     if in_a_loop(source, line):
         return None

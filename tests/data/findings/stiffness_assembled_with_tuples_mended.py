@@ -21,7 +21,8 @@ def compliance(density, load):
     return load @ jnp.linalg.solve(stiffness, load)
 
 
-density, load = jnp.full(ELEMENTS, 0.5, jnp.float32), jnp.zeros(DOFS).at[DOFS // 2].set(1.0)
+density, load = jnp.full(ELEMENTS, 0.5, jnp.float32), np.zeros(DOFS, np.float32)
+load[DOFS // 2] = 1.0
 step = jax.jit(jax.value_and_grad(compliance))
 for _ in range(10):
     value, gradient = step(density, load)
