@@ -11,6 +11,7 @@ from jaxscope.analysis import key_reuse, line_names
 from jaxscope.analysis.avals import short_dtype
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
+from jaxscope.analysis.paths import root as argument
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import in_a_loop, last_name, spans, syntax, widens
 from jaxscope.analysis.stablehlo.matmuls import Product
@@ -48,7 +49,7 @@ def upcast(run: Run) -> Iterator[Finding]:
     seen = set[Hashable]()  # the same line in train_step and in eval_step is reported once
     for p, f, texts in users(run):
         accidental = [u for u in _upcasts(texts) if not _is_requested_here(run, u)]
-        if (spread := _spread(f, texts, accidental) or _in_both(f, texts, accidental)) is not None:
+        if (spread := _spread(p, f, texts, accidental) or _in_both(f, texts, accidental)) is not None:
             text, begins = spread
             if (begins.source, SPREADS) not in seen:
                 seen.add((begins.source, SPREADS))
@@ -80,10 +81,13 @@ def _is_requested_here(run: Run, u: Upcast) -> bool:
     return u.source is not None and widens(sources.of(run)(u.source.file), u.source.line)
 
 
-def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
-    """Return (title, conversion) about matrix products of ``f`` that run in a wider dtype because an operand
-    is converted on their line. The conversion is the largest of ``upcasts``, if possible on another line,
-    where the wide values probably begin. Return None if the products are on fewer than SPREADS lines."""
+def _spread(
+    p: Program, f: Function, texts: Texts, upcasts: Sequence[Upcast]
+) -> tuple[Message, Upcast] | None:
+    """Return (title, conversion) about matrix products in the program ``p`` of ``f`` that run in a wider
+    dtype because an operand is converted on their line. The conversion is the largest of ``upcasts``, if
+    possible on another line, where the wide values probably begin. If there is no other line, the title names
+    the wide arguments. Return None if the products are on fewer than SPREADS lines."""
     converted = {u.source: u for u in upcasts if u.source is not None}
     wide = {short_dtype(u.after) for u in upcasts}
     products = [
@@ -96,15 +100,29 @@ def _spread(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Messa
         return None
     before = [u for source, u in converted.items() if source not in at]
     begins = max(before or converted.values(), key=lambda u: u.bytes or 0)
+    weights = () if before else _matrices(p, begins.after)
+    why = message("earlier-mixes", before=begins.before, after=begins.after)
+    if weights:
+        why = message("arguments-are-wide", paths=Names(weights, MOST), dtype=begins.after)
     text = message(
         "upcast-spreads",
         function=f.display_name,
+        why=why,
         products=Count(sum(q.count for q in products), "matrix product"),
         before=begins.before,
         after=begins.after,
         lines=_numbers(products),
     )
     return text, begins
+
+
+def _matrices(p: Program, dtype: str) -> tuple[str, ...]:
+    """Return the arguments of ``p`` that are matrices of ``dtype``, or contain some. Optimizer states, told
+    by their names, are left out."""
+    key = p.compilations[-1].key
+    leaves = key.arguments if key is not None else ()
+    wide = [leaf.path for leaf in leaves if leaf.dtype == dtype and leaf.path and len(leaf.shape or ()) > 1]
+    return tuple(name for name in dict.fromkeys(map(argument, wide)) if "opt" not in name)
 
 
 def _in_both(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Message, Upcast] | None:
@@ -142,6 +160,9 @@ def _spread_finding(run: Run, p: Program, f: Function, text: Message, begins: Up
     call = line_names.numpy_call(sources.of(run)(at.file), at.line) if at is not None else None
     if call is not None:
         words = message("fix-numpy-number", call=call, wide=begins.after, dtype=begins.before)
+    why = text.fields.get("why")
+    if isinstance(why, Message) and why.slug == "arguments-are-wide":
+        words = message("fix-cast-arguments", dtype=begins.after, half=begins.before)
     fix = Fix(words, "cast", {"dtype": begins.before})
     found = evidence(p, text, begins.source)
     return Finding("JX302", WARNING, LIKELY, text, f.id, begins.source, found, fix, subject=(begins.source,))

@@ -521,8 +521,14 @@ TEMPLATES = {
     ),
     "upcast": "{function} converts {bytes} from {before} to {after}",
     "upcast-spreads": (
-        "{function} computes {products} in {after} although an operand is {before}, at lines {lines}: an"
-        " earlier operation mixes {before} with {after}"
+        "{function} computes {products} in {after} although an operand is {before}, at lines {lines}: {why}"
+    ),
+    "earlier-mixes": "an earlier operation mixes {before} with {after}",
+    "arguments-are-wide": "matrices in the arguments {paths} are {dtype}",
+    "fix-cast-arguments": (
+        "if these matrices should be {half}, create them in it: an initialization that divides by a {dtype}"
+        " array, for example, makes them {dtype}. If they should stay {dtype}, cast them where the forward"
+        " pass begins: jax.tree.map(lambda w: w.astype({half!r}), ...). The products are then less precise"
     ),
     "upcast-of-some": (
         "{function} computes matrix products in {after} {where}, although it computes other products there"
