@@ -53,7 +53,7 @@ def test_the_settings_stand_side_by_side(place):
     rows = {name: "".join(cells).split() for name, *cells in lines}
     assert rows["MESH"] == ["8x1", "4x2"] and rows["over data"] and rows["over model"][0] == "0"
     assert "◂" in rows["sent over model"] and "MESH=3x3: exit code 1" in table
-    assert "nothing was measured" in table and page.splitlines()[1].startswith("with MESH=8x1")
+    assert "none is measured" in table and page.splitlines()[1].startswith("with MESH=8x1")
 
 
 def test_a_run_within_is_named_by_its_setting_or_by_its_directory(place):
