@@ -198,9 +198,10 @@ TEMPLATES = {
         " jitted function once for all of them. Plot, log or save less often"
     ),
     "fix-python-in-loop": (
-        "prepare the data of the next iteration in another thread or process while the device computes, with"
-        " NumPy operations on whole arrays. Move array computations of this code into the jitted function,"
-        " and plot, log or save less often"
+        "make this code faster: use NumPy operations on whole arrays, move array computations into the jitted"
+        " function, and plot, log or save less often. If it needs no result of this iteration, run it for the"
+        " next iteration in another thread while the device computes (in several processes, if it takes"
+        " longer than the computation)"
     ),
     "results-checked": (
         "JAX checks the results of each call and operation for NaN or infinity ({settings}): about {seconds}"
