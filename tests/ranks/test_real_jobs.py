@@ -103,7 +103,9 @@ def test_the_fixture_fails_a_test_whose_ranks_differ(pytester, monkeypatch, clea
     )
     done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "0")
     done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["*JX85? rank 1 and rank 0 compiled * x is f32[[]32] on rank 1, f32[[]16] on *"])
+    done.stdout.fnmatch_lines(
+        ["*JX85? rank 1 and rank 0 compiled * x is f32[[]32] on rank 1, f32[[]16] on *"]
+    )
 
 
 def slurm_runs():
