@@ -276,14 +276,13 @@ def _a_precision_each(group: Group) -> bool:
 @recompile_rule("JX103", "weak-type", WARNING, "weak_type")
 def weak_type(group: Group) -> Fix:
     path, dtype = group.cause.path, dtype_of(group.cause.after, group.cause.before)
-    deep = path is not None and is_deep_weak_type(group.cause)
     equinox = any(w.startswith("equinox.") for w in group.function.seen.wrappers)
     convert = (
         "jnp.asarray(x, x.dtype) if eqx.is_array(x) else x"
         if equinox
         else "jnp.asarray(x, jnp.result_type(x))"
     )
-    if path is not None and group.cause.count > 1:
+    if path is not None and is_deep_weak_type(group.cause):
         copies = tuple(
             dict.fromkeys(root(c.path) for c in group.causes if c.path and root(c.path) != root(path))
         )
@@ -292,10 +291,7 @@ def weak_type(group: Group) -> Fix:
         leaves = message("weak-leaves", paths=Names(weak, WEAK_LEAVES)) if weak else None
         words = message("fix-typed-leaves", root=root(path), leaves=leaves, convert=convert, copies=then)
         return Fix(words, "typed_array", {"path": path, "dtype": dtype})
-    whole = (
-        message("convert-the-whole", root=root(path), convert=convert) if path is not None and deep else None
-    )
-    words = message("fix-typed-array", path=path or UNNAMED, typed=typed(path, dtype), whole=whole)
+    words = message("fix-typed-array", path=path or UNNAMED, typed=typed(path, dtype))
     return Fix(words, "typed_array", {"path": path, "dtype": dtype})
 
 

@@ -194,17 +194,13 @@ TEMPLATES = {
         " {function} returns it"
     ),
     "or-write-a-float": ", or write 1.0 instead of 1",
-    "fix-typed-array": "before the first call, make {path} an array that is not weakly typed: {typed}{whole}",
+    "fix-typed-array": "before the first call, make {path} an array that is not weakly typed: {typed}",
     "fix-typed-leaves": (
         "before the loop, convert the weakly typed arrays in {root}{leaves}:"
         " {root} = jax.tree.map(lambda x: {convert}, {root}){copies}"
     ),
     "weak-leaves": " ({paths})",
     "then-create-copies": "; then create {copies} from it",
-    "convert-the-whole": (
-        "; if a library creates it, convert the whole {root} before the loop: {root} ="
-        " jax.tree.map(lambda x: {convert}, {root})"
-    ),
     "fix-one-key-type": "create all random keys in the same way: jax.random.key(seed), with one impl",
     "fix-number-as-array": "pass {path} as an array in every call, including the first: {typed}",
     "fix-none-or-array": (

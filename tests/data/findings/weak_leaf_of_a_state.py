@@ -22,5 +22,5 @@ def step(w, state):
 w = jax.random.normal(jax.random.key(0), (8,))
 state = jax.jit(opt.init)(w)
 for _ in range(6):
-    w, state = step(w, state)  # must: JX103 first ~ convert the whole state
+    w, state = step(w, state)  # must: JX103 first ~ convert the weakly typed arrays in state
 print(fun(w))

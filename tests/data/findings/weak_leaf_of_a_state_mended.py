@@ -1,5 +1,5 @@
 # Mended: all leaves of the state are typed
-# applies: fix-typed-array, convert-the-whole
+# applies: fix-typed-leaves
 import jax
 import jax.numpy as jnp
 import optax
