@@ -146,6 +146,7 @@ def parsed(source: str) -> ast.Module | None:
         return None
 
 
+_OF_LISTS = frozenset({"append", "insert", "extend", "pop", "block_until_ready"})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
 SCOPES = (*FUNCTION, ast.Lambda)
 
@@ -370,13 +371,31 @@ def waits_before(source: str | None, line: int) -> bool:
     return any(c.lineno < line and last_name(c.func) == "block_until_ready" for c in calls)
 
 
+def changed_through_methods(source: str | None, line: int) -> tuple[str, ...]:
+    """Return the variables whose objects the innermost loop around ``line`` seems to change: it sets their
+    attributes, or calls their methods without using the result (``filtered.step(x)``). Methods of lists and
+    variables that the loop itself sets are left out."""
+    loop = innermost_loop(source, line)
+    if loop is None:
+        return ()
+    inside = [n for statement in loop.body for n in ast.walk(statement)]
+    own = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    called = [n.value.func for n in inside if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)]
+    methods = [f for f in called if isinstance(f, ast.Attribute) and f.attr not in _OF_LISTS]
+    written = [n for n in inside if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)]
+    owners = [n.value for n in (*methods, *written) if isinstance(n.value, ast.Name)]
+    return tuple(dict.fromkeys(n.id for n in owners if n.id not in own))
+
+
 def counts_only(source: str | None, line: int) -> bool:
     """Return whether the innermost loop around ``line`` in the same function is a ``for`` over a ``range``
-    whose variable the loop does not read."""
+    whose variable the loop does not read, or only in conditions (``tests_of_target``)."""
     loop = innermost_loop(source, line)
     if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
         return False
-    read = {n.id for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name)}
+    inside = [n for s in loop.body for n in ast.walk(s)]
+    tests = {id(m) for n in inside if isinstance(n, (ast.If, ast.IfExp)) for m in ast.walk(n.test)}
+    read = {n.id for n in inside if isinstance(n, ast.Name) and id(n) not in tests}
     over = loop.iter
     return isinstance(over, ast.Call) and last_name(over.func) == "range" and loop.target.id not in read
 

@@ -119,7 +119,7 @@ def package_of(file: str) -> str | None:
 
 
 def is_not_users_file(file: str) -> bool:
-    """Return whether ``file`` belongs to an installed package, a library or Python, and not to the user."""
+    """Return whether ``file`` belongs to an installed package, a library or Python."""
     return file_standing(file) != Standing.USER
 
 

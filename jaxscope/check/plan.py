@@ -65,9 +65,9 @@ class Result(NamedTuple):
 class Plan:
     """All checks that the options and the configuration select.
 
-    If there is no limit and no baseline file (saved figures of an earlier run), or if ``select`` is given,
-    the findings of the rules are reported. With a baseline file, only findings of the rules that the baseline
-    does not have are reported.
+    With a baseline file (saved figures of an earlier run), the figures are compared, and only findings of the
+    rules that the file does not have are reported. Without one, all findings of the rules are reported,
+    unless there is a limit and ``select`` is not given. Exceeded limits are always reported.
 
     Args:
       options: name of an option in ``[tool.jaxscope.check]`` -> its value.

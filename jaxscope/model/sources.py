@@ -24,8 +24,9 @@ MAX_BYTES = 4_000_000  # a larger source file is not read
 
 
 def of(run: Run) -> Callable[[str], str | None]:
-    """Return a function that takes the name of a source file or notebook cell of ``run`` and returns its
-    text, or None if the text cannot be shown (see ``text``)."""
+    """Return a function that takes the name of a source file or notebook cell of ``run`` and returns its text
+    as it was when the run was recorded, or, if the run has no copy, as it is now. The function returns None
+    if the text cannot be shown (see ``text``)."""
     return lambda file: _text(run, file)
 
 

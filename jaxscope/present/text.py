@@ -155,8 +155,8 @@ class Places:
         return None if frame is None else f"{self.frame(frame)} in {escape(frame.function, 80)}"
 
     def function(self, f: Function) -> str | None:
-        """Return where the function ``f`` is defined: ``train.py:12``, ``train.py`` without a line, or
-        None."""
+        """Return where the function ``f`` is defined: ``train.py:12``; ``train.py`` if the line is unknown,
+        and None if the file is unknown."""
         if not f.seen.file:
             return None
         file = self.file(f.seen.file)

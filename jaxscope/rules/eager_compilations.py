@@ -289,7 +289,11 @@ def _avoidable(run: Run, p: Payer, advice: Advice, total: float) -> Avoidable | 
         cost = min(cost, others)
     again = _repeats(p, advice.reason if not _after_clearings(run, [p]) else None)
     line = message("line-number", number=str(p.line.line))
-    title = message("compiled-outside-jit", lines=line, again=again, **_compiled([p]))
+    in_library = 2 * library_calls.repeats(p) > len(p.again)
+    what = {"lines": line, "again": again, **_compiled([p])}
+    title = message("compiled-outside-jit", **what)
+    if in_library:
+        title = message("compiled-in-library", **what)
     fix = _with_conditions(run, p, advice.fix, initializes, creates)
     serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
     enough = SHARE * total * SOME if len(p.compilations) >= BARRAGE else SHARE * total

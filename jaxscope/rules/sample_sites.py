@@ -20,9 +20,10 @@ SHARE = 0.1  # share of all seconds of compiling
 
 
 def in_loops(run: Run, turns: int) -> Iterator[Finding]:
-    """Yield a finding of JX202 for each loop of a model that makes a sample site in each iteration. A loop
-    counts if a program has a block of operations that its lines repeat at least ``turns`` times, or if JAX
-    compiled one operation on one of its lines that often."""
+    """Yield a finding of JX202 for each loop of a model of ``sample_sites.LIBRARIES`` that makes a sample
+    site in each iteration. The line that runs the model must take at least SHARE of all seconds of compiling.
+    In addition, a program must have a block of operations that lines of the loop, or unknown lines, repeat at
+    least ``turns`` times, or JAX must have compiled one operation on one line of the loop that often."""
     least = SHARE * payers.total_seconds(run)
     for p in payers.payers(run):
         if p.library not in sample_sites.LIBRARIES or p.seconds < least:

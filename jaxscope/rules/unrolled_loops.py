@@ -10,6 +10,7 @@ from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import (
     appends,
+    changed_through_methods,
     counts_only,
     in_a_loop,
     loop_around,
@@ -181,6 +182,9 @@ def _with_conditions(advice: Fix, text: str | None, line: Frame, largest: Repeat
       text: the source of the file.
       largest: the largest block of operations that the loop repeats.
     """
+    names = changed_through_methods(text, line.line)
+    if names:
+        advice = extended(advice, "fix-object-in-scan", names=Names(names)) or advice
     found = tests_of_target(text, line.line)
     if found:
         at, expression = found[0]

@@ -74,8 +74,9 @@ class TargetCompiled(Event, frozen=True, tag="TargetCompiled"):
     Attributes:
       program: id of the program, as in its Retargeted event.
       target: name of the target.
-      outcome: ok, exhausted (the program needs more memory than the target has), failed, crashed, late (a
-        time limit was reached) or missing (no such compiler is installed).
+      outcome: ok, exhausted (the program needs more memory than the target has), failed (the compiler raised
+        an error, or what was to be compiled cannot be read), crashed (the compiler's process ended or did
+        not start), late (a time limit was reached) or missing (no such compiler is installed).
       seconds: seconds until the compiler ended, crashed or was stopped; None: it did not run, or this is
         unknown.
       text, text_bytes: the hash under which the run stores the compiled HLO text, and its size in bytes;
@@ -85,7 +86,7 @@ class TargetCompiled(Event, frozen=True, tag="TargetCompiled"):
       cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``; empty: unknown.
       error: the compiler's message, how its process ended, or what to install; None: no error.
       compiler: name and version of the compiler; None: unknown.
-      process_bytes: the most bytes of memory that the compiler's process has used so far; None: unknown.
+      process_bytes: peak memory of the compiler's process up to now, for all its programs; None: unknown.
     """
 
     program: str = ""

@@ -47,9 +47,10 @@ Findings
            (train.py:33)
            → define the function once, at module level, and jit it there; pass
              the numbers and arrays that it reads from outside as further
-             arguments (name those that determine shapes in static_argnames). It
-             may still read objects that are created once and never change; make
-             others in it, such as an optimizer from a new learning rate
+             arguments (name those that determine shapes in static_argnames). An
+             object that is created again with other values, such as an
+             optimizer with a new learning rate, must be created in the
+             function, from these arguments
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
            itself compiles nothing (compared with compilation #3, the most

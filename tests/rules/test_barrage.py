@@ -671,7 +671,7 @@ print(model.fit(shape))
             5,
             False,
             [
-                "fitting does not jit the function that this line calls. Jit this function once: jitted = jax.jit(model.fit) (name argumen"
+                "fitting does not jit the function that this line calls. Jit this function once: jitted = jax.jit(model.fit) (if some of its"
             ],
         ),
         (5, True, []),  # the line's method jits its parts: it is a loop in Python

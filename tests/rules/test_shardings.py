@@ -62,7 +62,7 @@ def test_results_that_went_wrong_alike_are_reported_together(found):
     assert (
         many.severity == "warning"
         and words.fix_text(many)
-        == "pad dimension 0 from size 17 to 24, or shard dimension 1 instead, whose size 1,024 is divisible by 8: P(None, 'data')"
+        == "shard dimension 1 instead, whose size 1,024 is divisible by 8: P(None, 'data'). Or pad dimension 0 from size 17 to 24, and cut the padding off where the array is used"
     )
     assert (many.fix.kind, many.fix.arguments) == ("pad", {"dimension": 0, "size": 24})
     assert "MiB more on each device" in words.evidence(many.evidence[0])

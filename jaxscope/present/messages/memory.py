@@ -117,7 +117,8 @@ TEMPLATES = {
     "fix-final-length": (
         "make {path} as long as it will be at the end, and write each new element into it inside the jitted"
         " function, at its position n: {path}.at[n].set(value), or {path}.at[:, n] along the second axis."
-        " What reads {path} must then leave out the elements after n (a mask, or jax.lax.dynamic_slice)."
+        " What reads {path} must then leave out the elements after n (a mask, or jax.lax.dynamic_slice),"
+        " and use n instead of len({path})."
         " Each new length copies the whole array, and recompiles the functions that use it"
     ),
     "fix-keep-error-text": (

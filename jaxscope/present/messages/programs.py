@@ -51,8 +51,8 @@ TEMPLATES = {
     ),
     "fix-repeated-draws": (
         "call {function} without jit, if it does little but draw numbers: JAX then compiles each different"
-        " draw once. Or create equal layers together, with jax.vmap over one key for each layer, so that each"
-        " array of all layers is one draw"
+        " draw once. Or create equal layers together, jax.vmap(create_layer)(keys), with one key for each"
+        " layer: one call then draws the arrays of all layers"
     ),
     "unrolled-called": ", which {program} calls",
     "unrolled-also": "; the same loop is in {functions}",
@@ -74,8 +74,7 @@ TEMPLATES = {
         " the model then has one site for all steps"
     ),
     "fix-same-iterations": (
-        "write the loop as {same}: all iterations do the same, and what they change becomes the loop's"
-        " state{collected}"
+        "write the loop as {same}: what an iteration changes becomes the loop's state{collected}"
     ),
     "scan-returns": ". The function that scan calls returns two things: the new state, and {output}",
     "scan-output-or-none": (
@@ -96,12 +95,12 @@ TEMPLATES = {
         " (if {name} is a list, stack it first: jax.tree.map(lambda *x: jnp.stack(x), *{name}))"
     ),
     "scan-collects": (
-        "what the loop appended to a list. The second result of scan has only these, stacked: put what was in"
-        " the list before the loop in front (jnp.concatenate)"
+        "what the loop appended to a list. The second result of scan has these of all iterations, stacked (if"
+        " the list had elements before the loop, put them in front: jnp.concatenate)"
     ),
     "scan-collects-elements": (
-        "the element that the loop wrote with .at[...].set. The second result of scan has only these,"
-        " stacked: put elements from before the loop in front"
+        "the element that the loop wrote with .at[...].set. The second result of scan has these of all"
+        " iterations, stacked (if elements before the first one are needed, put them in front)"
     ),
     "fix-scan": (
         "if the iterations have different inputs or parameters, stack these once, where they are made, and"
@@ -122,10 +121,14 @@ TEMPLATES = {
         "{fix}. Measure the time of a call before and after: a scan compiles faster, but it can run slower"
         " than the unrolled loop"
     ),
+    "fix-object-in-scan": (
+        "{fix}. The loop changes attributes of {names}: let the state contain these arrays, write them into"
+        " the object where the function begins, and return the new ones. Otherwise each iteration starts from"
+        " the values before the loop, without an error"
+    ),
     "fix-tests-of-index": (
-        "{fix}. In a scan, the loop's variable is an array, which Python's if cannot test: at {line}, use"
-        " jnp.where or jax.lax.cond instead of 'if {expression}', or write that iteration before or after the"
-        " scan"
+        "{fix}. There, the loop's variable is an array, which Python's if cannot test: at {line}, use"
+        " jnp.where or jax.lax.cond instead of 'if {expression}', or write that iteration before or after it"
     ),
     "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
     "scan-stack-list": " (from a list of pytrees: jax.tree.map(lambda *x: jnp.stack(x), *layers))",

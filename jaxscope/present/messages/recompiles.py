@@ -3,8 +3,8 @@
 # The end of several fixes that define a function only once: what to do with the values that it captures.
 OUTSIDE = (
     "pass the numbers and arrays that it reads from outside as further arguments (name those that determine"
-    " shapes in static_argnames). It may still read objects that are created once and never change; make"
-    " others in it, such as an optimizer from a new learning rate"
+    " shapes in static_argnames). An object that is created again with other values, such as an optimizer"
+    " with a new learning rate, must be created in the function, from these arguments"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -49,6 +49,7 @@ TEMPLATES = {
     "keeps-recompiling": "{function} keeps recompiling: {rate}",
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
+    "compiled-in-library": "{lines} caused {compilations} outside your functions ({names}){again}",
     "compiled-outside-jit": "{lines} caused {compilations} outside jit ({names}){again}",
     "line-number": "line {number}",
     "loop-and-functions": "the loop at {line} (in {functions})",
@@ -768,8 +769,8 @@ TEMPLATES = {
     "as-in": ", as in {call}",
     "jitted-once": ": jitted = {function}{statics}",
     "with-statics": (
-        " (name arguments that are Python bools, strings, sizes or functions that are defined once in"
-        " static_argnames or static_argnums, but no object whose attributes change)"
+        " (if some of its arguments are Python bools, strings, sizes or functions, name these in"
+        " static_argnames)"
     ),
     "and-more-statics": " (other arguments that are not arrays are static, too)",
     "function-around": "a function around this line",
@@ -846,7 +847,7 @@ TEMPLATES = {
     "fix-cache-programs": (
         "you cannot prevent this by changing the line, because {library} creates these functions itself. Let"
         " JAX keep the compiled programs in a directory, and load them instead of compiling them again: at"
-        " the start of the program, call jax.config.update('jax_compilation_cache_dir', DIRECTORY) and"
+        " the start of the program, call jax.config.update('jax_compilation_cache_dir', 'jax_cache') and"
         " jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)"
     ),
     "fix-numpy-or-jit": (

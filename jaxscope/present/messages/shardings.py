@@ -28,11 +28,12 @@ TEMPLATES = {
     "whole-on-each-device": ": each device holds all of it; with the requested sharding it would hold 1/{n}",
     "more-bytes-on-each-device": "{finding} ({bytes} more on each device)",
     "fix-pad-or-replicate": (
-        "pad dimension {dimension} from size {size} to {padded}, or do not shard this dimension"
+        "do not shard this dimension; or pad dimension {dimension} from size {size} to {padded}, and cut the"
+        " padding off where the array is used"
     ),
     "fix-pad-or-shard-other": (
-        "pad dimension {dimension} from size {size} to {padded}, or shard dimension {other} instead, whose"
-        " size {divisible} is divisible by {parts}: {sharding}"
+        "shard dimension {other} instead, whose size {divisible} is divisible by {parts}: {sharding}. Or pad"
+        " dimension {dimension} from size {size} to {padded}, and cut the padding off where the array is used"
     ),
     "fix-request-what-is-given": (
         "request the sharding that the program uses; or apply jax.lax.with_sharding_constraint(x, sharding)"

@@ -44,7 +44,8 @@ def _row(figure: str, parts: Sequence[Part]) -> list[Part]:
 
 
 def _lines(run: Run, places: Places) -> Section:
-    """Return the lines of code at which the main thread spent most time; empty if this was not measured."""
+    """Return a section with the at most MOST lines of code at which the main thread spent most time. Empty if
+    this was not measured, or if no line is worth showing (``line_times.worth_showing``)."""
     times = times_of_lines.measured(run)
     if times is None:
         return []

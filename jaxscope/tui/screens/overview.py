@@ -165,8 +165,8 @@ class Overview(View):
         self.words("compiled").say_for_size(partial(self._with_source, facts, run, c.site))
 
     def _with_source(self, facts: Lines, run: Run, frame: Frame | None, size: Size) -> Lines:
-        """Return ``facts``, and below them the source lines around ``frame``, if a pane of this ``size`` has
-        room for them."""
+        """Return ``facts``, and below them the source lines around ``frame``. Return only ``facts`` if a
+        pane of this ``size`` has no room for source lines, or if the source cannot be shown."""
         count = source_lines.room(facts, size.width, size.height)
         lines = source_lines.around(run, frame, count, size.width)
         return [*facts, [], *lines] if lines else facts
