@@ -14,8 +14,9 @@ from jaxscope.model import sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
+from jaxscope.rules.programs import at_line
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.messages import Bytes, message
 
@@ -45,9 +46,7 @@ def array_copied_for_each_write(run: Run) -> Iterator[Finding]:
             code="JX607",
             severity=WARNING if whole >= memory_scale.WORTH_A_NOTE * device else NOTE,
             certainty=LIKELY,
-            title=title,
-            source=c.site,
-            evidence=[Evidence(title, compilation=c.id, source=c.site)],
+            **at_line(title, c.site, c),
             fix=Fix(message("fix-write-in-jit", name=name), "jit", {"name": name}),
             subject=(c.site,),
         )

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from jaxscope.model.run import Run
+from jaxscope.rules.programs import at_line
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import DifferingResult
 from jaxscope.schema.messages import Names, message
 
@@ -30,10 +31,8 @@ def differs_on_devices(run: Run) -> Iterator[Finding]:
             code="JX138",
             severity=WARNING,
             certainty=CERTAIN,
-            title=text,
+            **at_line(text, c.site, c),
             function=f.id,
-            source=c.site,
-            evidence=[Evidence(text, compilation=c.id, source=c.site)],
             fix=Fix(message("fix-mean-over-devices", axes=axes), "psum"),
         )
 

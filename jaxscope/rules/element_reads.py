@@ -12,6 +12,7 @@ from jaxscope.model import line_times, payers, sources
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
+from jaxscope.rules.programs import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.line_times import LineTime
@@ -133,9 +134,7 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
             code="JX604",
             severity=NOTE,
             certainty=LIKELY,
-            title=text,
-            source=t.source,
-            evidence=[Evidence(text, source=t.source)],
+            **at_line(text, t.source),
             fix=Fix(message("fix-copy-batch"), "copy_once"),
             seconds=t.blocked_seconds,
         )
@@ -203,9 +202,7 @@ def _converted_lists(run: Run) -> Iterator[Finding]:
             code="JX604",
             severity=WARNING if share >= MUCH else NOTE,
             certainty=LIKELY,
-            title=text,
-            source=t.source,
-            evidence=[Evidence(text, source=t.source)],
+            **at_line(text, t.source),
             fix=Fix(message("fix-convert-list", name=name or "list"), "numpy"),
             seconds=seconds,
             at_most=t.bytes < LONG_LIST * t.count,  # each call has its own cost

@@ -8,9 +8,10 @@ from jaxscope.analysis import ignored_results, key_reuse
 from jaxscope.analysis.ignored_results import Ignored
 from jaxscope.model import sources
 from jaxscope.model.run import Run
+from jaxscope.rules.programs import at_line
 from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, message
 
@@ -34,9 +35,7 @@ def ignored_result(run: Run) -> Iterator[Finding]:
                 code="JX140",
                 severity=WARNING if one.function in surely else NOTE,
                 certainty=CERTAIN if one.certain else LIKELY,
-                title=text,
-                source=at,
-                evidence=[Evidence(text, source=at)],
+                **at_line(text, at),
                 fix=Fix(_fix(one), "assign_result", {"name": one.target}),
                 subject=(one.function, one.call, one.line),
             )

@@ -14,9 +14,9 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import about, running_share
+from jaxscope.rules.programs import about, at_line, running_share
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.line_times import COMPILING
 from jaxscope.schema.messages import message
 
@@ -85,10 +85,8 @@ def _minimized(run: Run, f: Function) -> Iterator[Finding]:
             code="JX210",
             severity=WARNING,
             certainty=LIKELY,
-            title=title,
+            **at_line(title, at),
             function=f.id,
-            source=at,
-            evidence=[Evidence(title, source=at)],
             fix=Fix(message("fix-minimize-with-gradient", passed=_passed(calls[0], f)), "grad"),
             subject=(at,),
             seconds=seconds * (1 - BACKWARD / (parameters + 1)),

@@ -32,6 +32,7 @@ from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import computing_operations, element_reads, jit_obstacles, loop_functions, root_cause
 from jaxscope.rules.each_program import users
+from jaxscope.rules.programs import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.rules.transfers import printing_lines
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
@@ -124,10 +125,8 @@ def _called_by_libraries(run: Run) -> Iterator[Finding]:
             code="JX608",
             severity=WARNING if share >= PYTHON_MUCH else NOTE,
             certainty=LIKELY,
-            title=text,
+            **at_line(text, at, c),
             function=c.function.id,
-            source=at,
-            evidence=[Evidence(text, source=at, compilation=c.id)],
             fix=_with_own_loop(library, sources.line(run, at)),
             seconds=seconds,
             at_most=True,

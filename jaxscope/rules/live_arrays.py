@@ -18,7 +18,7 @@ from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.eager_compilations import compiled_for_each_length
-from jaxscope.rules.programs import mesh_axes
+from jaxscope.rules.programs import at_line, mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.arrays import TRACE
 from jaxscope.schema.file_owner import STANDING, Standing
@@ -98,9 +98,7 @@ def _appended(run: Run, reported: Collection[str]) -> Iterator[Finding]:
             code="JX501",
             severity=WARNING if size >= memory_scale.WORTH_A_WARNING * memory else NOTE,
             certainty=LIKELY,
-            title=text,
-            source=line,
-            evidence=[Evidence(text, source=line)],
+            **at_line(text, line),
             fix=Fix(message("fix-keep-fewer", container=name), "keep_fewer", {"container": name}),
             subject=(name, line),
         )

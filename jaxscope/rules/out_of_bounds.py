@@ -13,9 +13,9 @@ from jaxscope.model import sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import about
+from jaxscope.rules.programs import about, at_line
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, message
 
@@ -51,9 +51,7 @@ def index_out_of_bounds(run: Run) -> Iterator[Finding]:
                     code="JX308",
                     severity=WARNING,
                     certainty=CERTAIN,
-                    title=text,
-                    source=found.source,
-                    evidence=[Evidence(text, compilation=c.id, source=found.source)],
+                    **at_line(text, found.source, c),
                     fix=_fix(found),
                     subject=(found.source,),
                 )

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from jaxscope.analysis import key_reuse, padded_indices
 from jaxscope.model import sources
 from jaxscope.model.run import Run
+from jaxscope.rules.programs import at_line
 from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import LIKELY, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import message
 
@@ -40,9 +41,7 @@ def padding_in_last_row(run: Run) -> Iterator[Finding]:
                 code="JX307",
                 severity=WARNING,
                 certainty=LIKELY,
-                title=text,
-                source=at,
-                evidence=[Evidence(text, source=at)],
+                **at_line(text, at),
                 fix=fix,
                 subject=(file, one.function, one.name, one.method),
             )

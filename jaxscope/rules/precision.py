@@ -21,10 +21,10 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import arguments, recompiles
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import MIB, MOST, evidence, small
+from jaxscope.rules.programs import MIB, MOST, at_line, evidence, small
 from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Message, Names, Percent, message
 
@@ -255,9 +255,7 @@ def half_precision_sum(run: Run) -> Iterator[Finding]:
             code="JX304",
             severity=WARNING,
             certainty=LIKELY,
-            title=text,
-            source=c.site,
-            evidence=[Evidence(text, compilation=c.id, source=c.site)],
+            **at_line(text, c.site, c),
             fix=Fix(message("fix-add-in-float32", total=total), "cast", {"dtype": "float32"}),
             subject=(c.site,),
         )
@@ -314,9 +312,7 @@ def tolerance_below_precision(run: Run) -> Iterator[Finding]:
                 code="JX305",
                 severity=WARNING,
                 certainty=LIKELY,
-                title=text,
-                source=at,
-                evidence=[Evidence(text, source=at)],
+                **at_line(text, at),
                 fix=Fix(
                     message("fix-larger-tolerance", parameter=parameter),
                     "larger_tolerance",
@@ -373,9 +369,7 @@ def numbers_merged(run: Run) -> Iterator[Finding]:
             code="JX306",
             severity=WARNING,
             certainty=CERTAIN,
-            title=title,
-            source=event.site,
-            evidence=[Evidence(title, source=event.site)],
+            **at_line(title, event.site),
             fix=Fix(message("fix-subtract-before") if floats else message("fix-smaller-integers"), "dtype"),
             subject=(event.site,) if event.argument is None else (event.site, event.argument),
         )

@@ -1,5 +1,5 @@
-"""Rules JX203 (programs without a result) and JX301 (host callbacks), and helpers for all rules about
-compiled programs."""
+"""Rules JX203 (programs without a result) and JX301 (host callbacks), and helpers for other rules: the parts
+of findings about lines and about compiled programs."""
 
 from __future__ import annotations
 
@@ -39,11 +39,21 @@ def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
     return [Evidence(text, compilation=c.id, program=p.id, source=source)]
 
 
-class _About(TypedDict):
+class _AtLine(TypedDict):
     title: Words
-    function: str
     source: Frame | None
     evidence: list[Evidence]
+
+
+class _About(_AtLine):
+    function: str
+
+
+def at_line(text: Words, line: Frame | None, c: Compilation | None = None) -> _AtLine:
+    """Return fields of a ``Finding`` about the line ``line``: its title ``text``, which is also its evidence,
+    observed in the compilation ``c``; None: the finding is about no compilation."""
+    seen = Evidence(text, compilation=c.id if c is not None else None, source=line)
+    return {"title": text, "source": line, "evidence": [seen]}
 
 
 def about(p: Program, f: Function, text: Words, line: Frame | None) -> _About:

@@ -15,10 +15,10 @@ from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import about
+from jaxscope.rules.programs import about, at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Field, Message, Names, message
 
@@ -60,10 +60,8 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
             code="JX134",
             severity=NOTE if _EVALUATION.search(f.seen.name) else WARNING,
             certainty=LIKELY,
-            title=text,
+            **at_line(text, last.site, last),
             function=f.id,
-            source=last.site,
-            evidence=[Evidence(text, compilation=last.id, source=last.site)],
             fix=Fix(message("fix-pass-key"), "pass_argument", {"name": names[0] if names else None}),
         )
 
@@ -96,10 +94,8 @@ def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | N
         code="JX134",
         severity=WARNING,
         certainty=LIKELY,
-        title=text,
+        **at_line(text, at, last),
         function=f.id,
-        source=at,
-        evidence=[Evidence(text, compilation=last.id, source=at)],
         fix=Fix(message("fix-draw-with-jax"), "pass_argument"),
         subject=found.call,
     )
@@ -118,10 +114,8 @@ def same_numbers_on_devices(run: Run) -> Iterator[Finding]:
                 code="JX136",
                 severity=NOTE,
                 certainty=CERTAIN,
-                title=text,
+                **at_line(text, last.site, last),
                 function=f.id,
-                source=last.site,
-                evidence=[Evidence(text, compilation=last.id, source=last.site)],
                 fix=Fix(message("fix-fold-device", key=path), "fold_in", {"name": path}),
                 path=path,
             )
@@ -145,10 +139,7 @@ def one_key_under_vmap(run: Run) -> Iterator[Finding]:
                 code="JX139",
                 severity=NOTE,
                 certainty=LIKELY,
-                title=text,
-                function=f.id,
-                source=at,
-                evidence=[Evidence(text, compilation=c.id, program=p.id, source=at)],
+                **about(p, f, text, at),
                 fix=Fix(message("fix-key-for-each-element"), "split_key"),
                 subject=(at,),
             )
@@ -207,9 +198,7 @@ def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
                 code="JX137",
                 severity=WARNING,
                 certainty=LIKELY,
-                title=text,
-                source=at,
-                evidence=[Evidence(text, source=at)],
+                **at_line(text, at),
                 fix=Fix(_split(source, pair), "split_key", {"name": pair.key}),
                 subject=(pair.function, pair.key),
             )
@@ -234,9 +223,7 @@ def _drawn_and_returned(source: str | None, file: str, ran: set[str]) -> Iterato
                 code="JX137",
                 severity=WARNING,
                 certainty=LIKELY,
-                title=text,
-                source=at,
-                evidence=[Evidence(text, source=at)],
+                **at_line(text, at),
                 fix=Fix(words, "split_key", {"name": one.key}),
                 subject=(one.function, one.key, "returned"),
             )
@@ -315,9 +302,7 @@ def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
                     # A solver may need the same random numbers in each iteration.
                     severity=NOTE if (one.loop or "").endswith("while_loop") else WARNING,
                     certainty=LIKELY,
-                    title=text,
-                    source=at,
-                    evidence=[Evidence(text, source=at)],
+                    **at_line(text, at),
                     fix=Fix(fix, "fold_in", {"name": one.key}),
                     subject=(one.function, one.key, one.line),
                 ),

@@ -11,6 +11,7 @@ from jaxscope.analysis.rewrap_site import function_around, syntax
 from jaxscope.model import causes, sources
 from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Compilation, Function, StaleCapture
 from jaxscope.model.run import Run
+from jaxscope.rules.programs import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -135,10 +136,8 @@ def _from_source(run: Run) -> Iterator[Finding]:
                 code="JX131",
                 severity=WARNING,
                 certainty=LIKELY,
-                title=text,
+                **at_line(text, line, last),
                 function=f.id,
-                source=line,
-                evidence=[Evidence(text, compilation=last.id, source=line)],
                 fix=Fix(_passed(f, changed.name, inner), "pass_argument"),
                 subject=changed.name,
             )

@@ -12,8 +12,9 @@ from jaxscope.model import arrays, line_times, sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
+from jaxscope.rules.programs import at_line
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.line_times import CALLING, OPERATIONS, WAITING
 from jaxscope.schema.messages import Bytes, message
@@ -58,9 +59,7 @@ def stored_outside_jit(run: Run) -> Iterator[Finding]:
             code="JX516",
             severity=WARNING if size >= memory_scale.WORTH_A_WARNING * memory and looped else NOTE,
             certainty=LIKELY,
-            title=text,
-            source=at,
-            evidence=[Evidence(text, compilation=reduction.id, source=at)],
+            **at_line(text, at, reduction),
             fix=Fix(message("fix-reduce-in-jit"), "jit"),
             subject=(at,),
             seconds=seconds,

@@ -45,6 +45,7 @@ from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.rules import element_reads, library_calls
+from jaxscope.rules.programs import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.rules.shardings import moved
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, fix_of, slug_of
@@ -604,10 +605,8 @@ def _large_in_a_loop(run: Run, t: Transfer, bytes_each: float) -> Finding:
         code="JX602",
         severity=NOTE if run.platform == "cpu" else WARNING,
         certainty=LIKELY,
-        title=title,
+        **at_line(title, t.source),
         function=t.function.id if t.function is not None else None,
-        source=t.source,
-        evidence=[Evidence(title, source=t.source)],
         fix=Fix(message("fix-put-once"), "device_put"),
     )
 
