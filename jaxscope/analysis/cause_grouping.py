@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.paths import FOLD_FROM, common_prefix, root
 from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Commitment, FunctionObject, StaticValue, Value
 
@@ -20,9 +21,7 @@ def folded(causes: list[tuple[str, Cause]]) -> list[Cause]:
     Args:
       causes: (path of a leaf, its cause) for each cause.
     """
-    groups: dict[tuple[object, ...], list[tuple[str, Cause]]] = {}
-    for path, c in causes:
-        groups.setdefault((root(path), c.kind, c.level, *_change(c)), []).append((path, c))
+    groups = grouped(((root(path), c.kind, c.level, *_change(c)), (path, c)) for path, c in causes)
     merged: list[Cause] = []
     for members in groups.values():
         if len(members) < FOLD_FROM:

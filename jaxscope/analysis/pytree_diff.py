@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.keys import Facts, array_type, static_value, union
 from jaxscope.analysis.levels import TRACE
 from jaxscope.analysis.paths import FOLD_FROM, below, common_prefix, root, tokens
@@ -212,9 +213,7 @@ def _came_and_went(came: list[str], went: list[str], before: Facts, after: Facts
     for each leaf, or one for ``FOLD_FROM`` (3) or more leaves of one argument together."""
     found = []
     for paths, is_new, facts in ((came, True, after), (went, False, before)):
-        groups: dict[str, list[str]] = {}
-        for p in paths:
-            groups.setdefault(root(p), []).append(p)
+        groups = grouped((root(p), p) for p in paths)
         for members in groups.values():
             if len(members) < FOLD_FROM:
                 for p in members:

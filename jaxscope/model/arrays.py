@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.paths import tokens
 from jaxscope.analysis.sums import known_sum
 from jaxscope.model.records import Process
@@ -274,9 +275,7 @@ def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
     """Return a Sum for each value of ``name(group)`` over the groups of the snapshot ``s``, the most bytes
     first. Unknown bytes come last. With ``tree_of`` as ``name``, arrays are summed by the variable that leads
     to them."""
-    found: dict[str | None, list[Group]] = {}
-    for g in s.groups:
-        found.setdefault(name(g), []).append(g)
+    found = grouped((name(g), g) for g in s.groups)
     members = [Sum(key, groups) for key, groups in found.items()]
     return sorted(members, key=lambda m: (-(m.bytes or 0), m.name or ""))
 

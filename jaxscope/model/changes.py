@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.hlo.program import Program as Compiled
 from jaxscope.analysis.rematerialization import Remat
 from jaxscope.analysis.stablehlo.donation import Donation
@@ -274,9 +275,7 @@ def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]
 def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple[Item, Item, int]]:
     """Yield (item of ``gone``, item of ``came``, number of such pairs) for items with an equal ``key(item)``,
     and remove these pairs from both counters. An item is a collective or a fusion."""
-    waiting: dict[Hashable, list[Item]] = {}
-    for item in gone:
-        waiting.setdefault(key(item), []).append(item)
+    waiting = grouped((key(item), item) for item in gone)
     for item in list(came):
         for other in waiting.get(key(item), ()):
             n = min(gone[other], came[item])

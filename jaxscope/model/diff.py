@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 import msgspec
 
 from jaxscope.analysis import causes as comparing
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import TRACE
 from jaxscope.model import causes, changes, key_index
@@ -159,9 +160,7 @@ def matched(
         lambda f: (f.seen.qualname, f.seen.library, f.seen.eager),
     )
     for key in keys:
-        there: dict[Hashable, list[Function]] = {}
-        for f in sorted(right, key=order):
-            there.setdefault(key(f), []).append(f)
+        there = grouped((key(f), f) for f in sorted(right, key=order))
         here = Counter(key(f) for f in left)
         for f in sorted(left, key=order):
             k = key(f)

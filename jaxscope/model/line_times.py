@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, 
 import msgspec
 from msgspec.structs import replace
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.rewrap_site import depends_on_a_condition, loops_around
 from jaxscope.model import sources, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -489,10 +490,7 @@ def _innermost(nested: list[tuple[_Loops, LineTime]], depth: int, least: float) 
     """Yield the loops at ``depth`` (0: the outermost loops) with at least ``least`` seconds. If a loop inside
     such a loop has at least ``least`` and the fraction MOST of its seconds, yield only the inner loop.
     ``nested`` has (the loops around a time, outermost first; the time)."""
-    members: dict[tuple[Frame, int], list[tuple[_Loops, LineTime]]] = {}
-    for around, t in nested:
-        if len(around) > depth:
-            members.setdefault(around[depth], []).append((around, t))
+    members = grouped((around[depth], (around, t)) for around, t in nested if len(around) > depth)
     for (line, last), inside in members.items():
         loop = Loop(line, last, False, [t for _, t in inside])
         if loop.seconds >= least:

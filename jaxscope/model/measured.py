@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.hlo.instruction_lines import Located, kernel_key
 from jaxscope.model.records import Process, cached_until_changed
 from jaxscope.model.run import Run
@@ -117,9 +118,7 @@ def _measured(run: Run, process: Process, event: Profiled) -> Measured:
 
 def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]:
     """Return the measured instructions ``times`` of a profile as one list for each program."""
-    found: dict[tuple[str, int | None], list[InstructionTime]] = {}
-    for t in times:
-        found.setdefault((t.module, t.program), []).append(t)
+    found = grouped(((t.module, t.program), t) for t in times)
     return list(found.values())
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.hlo import branches
 from jaxscope.analysis.hlo.axes import Axes
 from jaxscope.analysis.hlo.collectives import Collective
@@ -35,8 +36,6 @@ from jaxscope.model.stable_names import clean, pattern, root
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key, Memory, table_entry
 
-T = TypeVar("T")
-K = TypeVar("K")
 N = TypeVar("N", int, float)
 COUNT, BYTES, FLOPS = "count", "bytes", "flops"
 LESS = "less"  # Metric.better: a smaller figure is better
@@ -343,11 +342,11 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
                 bytes=known_sum(c.bytes for c in members),
                 within=_counted((source_function(c), 1) for c in members),
             )
-            for name, members in _grouped(hlo.collectives, collective_key).items()
+            for name, members in grouped((collective_key(c), c) for c in hlo.collectives).items()
         },
         "traffic": {
             over: Traffic(len(members), _executions(members), hlo.wire_by_axes[over].most)
-            for over, members in _grouped(hlo.collectives, lambda c: c.over).items()
+            for over, members in grouped((c.over, c) for c in hlo.collectives).items()
         },
     }
 
@@ -368,7 +367,7 @@ def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
         "ops": lowered.op_counts,
         "donation": {
             name: dict(Counter(d.status or "offered" for d in members))
-            for name, members in _grouped(donated, lambda d: root(d.path or "?")).items()
+            for name, members in grouped((root(d.path or "?"), d) for d in donated).items()
         },
         # XLA stores a constant of equal elements as one number.
         "constants": _counted((constant_key(c), c.bytes or 0) for c in lowered.constants if not c.splat),
@@ -429,14 +428,6 @@ def _arguments(key: Key) -> dict[str, int]:
         (f"{pattern(a.path)}: {short_aval(a.shape, a.dtype, a.weak_type)}{spec(a.sharding)}", 1)
         for a in key.arguments
     )
-
-
-def _grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return ``items`` in groups with equal ``key(item)``: {key: [item, ...]}."""
-    groups: dict[K, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
 
 
 def _counted(figures: Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from jaxscope.analysis import bucketing
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.paths import common_prefix, root
 from jaxscope.model import call_places, causes, growing_args, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -85,10 +86,7 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
         return []
     if not any("shape" in (causes.of(run, c)[0].kind, _other_change(run, c)) for c in calls):
         return []
-    seen: dict[tuple[str, int], list[int]] = {}
-    for c in calls:
-        for path, axis, size in _sizes(c):
-            seen.setdefault((path, axis), []).append(size)
+    seen = grouped(((path, axis), size) for c in calls for path, axis, size in _sizes(c))
     alike: dict[tuple[int, tuple[int, ...]], list[str]] = {}
     for (path, axis), sizes in seen.items():
         if len(set(sizes)) >= FEWEST and len(sizes) == len(calls):

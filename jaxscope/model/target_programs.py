@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from jaxscope.analysis import bounds, memory_fit
 from jaxscope.analysis.bounds import Bounds
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.memory_fit import Fit
 from jaxscope.log.jobs import EXHAUSTED, OK
 from jaxscope.model.records import Function, Program
@@ -26,9 +27,7 @@ def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
             before = latest.get(key)
             if before is None or p.compilations[-1].t_ns >= before.compilations[-1].t_ns:
                 latest[key] = p
-    by: dict[str, list[Program]] = {}
-    for (id, _), p in latest.items():
-        by.setdefault(id, []).append(p)
+    by = grouped((id, p) for (id, _), p in latest.items())
     found = [(run.functions[id], sorted(ps, key=lambda p: p.target or "")) for id, ps in by.items()]
     return sorted(found, key=lambda item: (-item[0].seconds, item[0].id))
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.errors import UsageError
 from jaxscope.log.store import RunDir
 from jaxscope.model.function_lookup import find_compilations, find_functions
@@ -207,9 +208,7 @@ class Document:
     def _found(self) -> Collection:
         """Return the list ``findings``. Its names are the codes of rules, each of which leads to the list of
         the rule's findings. A finding's id and its position in the whole list are accepted, too."""
-        by_code: dict[str, list[contract.Finding]] = {}
-        for f in self.findings():
-            by_code.setdefault(f.code, []).append(f)
+        by_code = grouped((f.code, f) for f in self.findings())
         numbered = self._some_findings(self.findings())
 
         def entry(name: str) -> Any:

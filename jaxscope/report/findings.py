@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.model import observed_sizes
 from jaxscope.model.run import Run
 from jaxscope.present.escape import escape
@@ -77,9 +78,7 @@ def buckets(run: Run) -> Iterator[Line]:
     """Yield lines that propose sizes to which the user can pad inputs. Each argument with several sizes has a
     heading and several proposals, from few to many sizes. A proposal has the sizes for all these axes of the
     argument, the number of compilations that remain, and the share of padding."""
-    together: dict[tuple[str, str], list[observed_sizes.Varying]] = {}
-    for v in observed_sizes.varying(run):
-        together.setdefault((v.function.id, v.path), []).append(v)
+    together = grouped(((v.function.id, v.path), v) for v in observed_sizes.varying(run))
     for axes in together.values():
         first, several = axes[0], sorted(axes, key=lambda v: v.axis)
         named = f"axis {first.axis}" if len(axes) == 1 else f"axes {listed([str(v.axis) for v in several])}"

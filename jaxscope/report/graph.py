@@ -12,6 +12,7 @@ from typing import Any
 from xml.sax.saxutils import escape as xml
 from xml.sax.saxutils import quoteattr
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.hlo.graph import Graph, Node
 from jaxscope.errors import UsageError
 from jaxscope.present.escape import escape
@@ -103,9 +104,7 @@ def dot(graph: Graph, name: str) -> Iterator[str]:
     """Yield a DOT file (Graphviz) with the graph, as parts of its text. Fusions, loops and calls are clusters
     of nodes. ``name`` is the name of the graph in the file."""
     yield f"digraph {_quoted(name)} {{\n  node [shape=box];\n"
-    by_group: dict[tuple[str, ...], list[Node]] = {}
-    for node in graph.nodes:
-        by_group.setdefault(node.group, []).append(node)
+    by_group = grouped((node.group, node) for node in graph.nodes)
     for group, nodes in by_group.items():
         opened = 0
         for depth in range(len(group)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.model import ranks
 from jaxscope.model.rank_log import Rank
 from jaxscope.model.ranks import Job
@@ -86,9 +87,7 @@ def _where(job: Job) -> Iterator[Line]:
 def _cached(job: Job) -> Iterator[Line]:
     """Yield a line for each program that some ranks had to compile although others loaded it from the
     persistent compilation cache."""
-    alike: dict[object, list[Rank]] = {}
-    for rank in job.ranks:
-        alike.setdefault(tuple((s.program, s.cache) for s in rank.seen), []).append(rank)
+    alike = grouped((tuple((s.program, s.cache) for s in rank.seen), rank) for rank in job.ranks)
     found: dict[str, dict[str | None, list[Rank]]] = {}
     names: dict[str, str] = {}
     for group in alike.values():

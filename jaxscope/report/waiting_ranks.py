@@ -3,6 +3,7 @@ line of code, and since when."""
 
 from __future__ import annotations
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.model.rank_log import Rank
 from jaxscope.model.ranks import Job
 from jaxscope.rules import ranks as rules
@@ -36,9 +37,7 @@ def activity_of(rank: Rank) -> Doing:
 def groups(job: Job) -> dict[Doing, list[Rank]]:
     """Return the ranks (processes) of a run grouped by what they do and at which line: {(name of a message
     template, line): ranks}. The smallest group comes first."""
-    found: dict[Doing, list[Rank]] = {}
-    for rank in job.ranks:
-        found.setdefault(activity_of(rank), []).append(rank)
+    found = grouped((activity_of(rank), rank) for rank in job.ranks)
     # The others probably wait for the smallest group.
     return dict(sorted(found.items(), key=lambda each: (len(each[1]), each[1][0].number)))
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from jaxscope.analysis import jit_decorators, line_names
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.loop_calls import goes_through_layers, goes_through_leaves
 from jaxscope.analysis.rewrap_site import (
     callback_around,
@@ -485,9 +486,7 @@ def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:
     """Return the evidence for ``p``, a line that makes JAX compile operations outside jit: an entry for each
     function or operation that was compiled for the line, the most expensive first, at most ``most``
     entries."""
-    parts: dict[str, list[Compilation]] = {}
-    for c in p.compilations:
-        parts.setdefault(c.function.seen.name, []).append(c)
+    parts = grouped((c.function.seen.name, c) for c in p.compilations)
     again = {c.id for c in p.again}
     found = []
     for name, members in sorted(parts.items(), key=lambda item: -sum(c.seconds for c in item[1]))[:most]:

@@ -12,6 +12,7 @@ import msgspec
 from jaxscope.analysis import growing_lists
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.paths import root
 from jaxscope.model import arrays, sources
 from jaxscope.model.arrays import Group, Growth, Snapshot
@@ -193,9 +194,7 @@ def replicated_array(run: Run) -> Iterator[Finding]:
         for g, look in members:
             if (found := _copied(g, look, [m for m, _ in members])) is not None:
                 alike.setdefault((tree, found.missing, found.axis), []).append(found)
-    groups: dict[tuple[object, ...], list[tuple[str, list[_Copied]]]] = {}
-    for (tree, *axes), several in alike.items():
-        groups.setdefault(tuple(axes), []).append((tree, several))
+    groups = grouped((tuple(axes), (tree, several)) for (tree, *axes), several in alike.items())
     for trees in groups.values():
         saved = {tree: sum(m.saved for m in several) for tree, several in trees}
         largest = max(saved, key=lambda tree: saved[tree])

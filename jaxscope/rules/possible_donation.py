@@ -13,6 +13,7 @@ import msgspec
 
 from jaxscope.analysis import later_reads, loop_calls
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.paths import common_prefix, root, split, tokens
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import runs_once
@@ -332,9 +333,7 @@ def _places(c: Compilation) -> tuple[str, str] | None:
     fate = c.fate
     if fate is None or not fate.twice or fate.twice_arrays is None or c.key is None:
         return None
-    arrays: dict[int, list[str]] = {}
-    for path, number in zip(fate.twice, fate.twice_arrays, strict=False):
-        arrays.setdefault(number, []).append(path)
+    arrays = grouped((number, path) for path, number in zip(fate.twice, fate.twice_arrays, strict=False))
     pairs = [(tokens(paths[0]), tokens(paths[1])) for paths in arrays.values() if len(paths) == 2]
     a, b = (tokens(common_prefix(["".join(pair[k]) for pair in pairs]) or "") for k in (0, 1))
     if len(pairs) < len(arrays) or not a or not b or any(x[len(a) :] != y[len(b) :] for x, y in pairs):

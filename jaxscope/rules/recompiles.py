@@ -14,6 +14,7 @@ import msgspec
 
 from jaxscope.analysis.cause_grouping import same_change
 from jaxscope.analysis.causes import SHAPES
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.loop_calls import LONGEST, argument, call_at, collects
 from jaxscope.analysis.paths import root, tokens
@@ -260,9 +261,7 @@ def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[Caused]:
 def _advice_about_inputs(run: Run, changed: Sequence[Caused]) -> Fix | None:
     """Return the advice about the most frequent change in ``changed``: how to keep the shape, dtype or value
     of an argument. Return None if there are no calls, or if no rule has advice."""
-    found: dict[tuple[str, str | None], list[Caused]] = {}
-    for c, why in changed:
-        found.setdefault((why.kind, why.path), []).append((c, why))
+    found = grouped(((why.kind, why.path), (c, why)) for c, why in changed)
     if not found:
         return None
     most = max(found.values(), key=len)

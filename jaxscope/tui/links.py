@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.hlo import reader as hlo_reader
 from jaxscope.analysis.hlo.attribution import Attribution
 from jaxscope.analysis.hlo.calls import CallGraph
@@ -44,11 +45,7 @@ class Stage(msgspec.Struct):
 
     def lines(self) -> dict[Place, list[int]]:
         """Return a dict: source line -> the lines of the text that come from it, in ascending order."""
-        found: dict[Place, list[int]] = {}
-        for line, places in self.places.items():
-            for place in places:
-                found.setdefault(place, []).append(line)
-        return found
+        return grouped((place, line) for line, places in self.places.items() for place in places)
 
     def files(self) -> Counter[str]:
         """Return the number of links to each source file."""

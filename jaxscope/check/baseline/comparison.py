@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.check.baseline import extract, programs, schema, transfers
 from jaxscope.check.baseline.extract import Extracted, FunctionEntry
 from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, definition, note, pairs
@@ -130,10 +131,7 @@ def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
     one is only in ``after``."""
 
     def by_tail(names: Iterable[str]) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for name in names:
-            found.setdefault(name.partition("::")[2], []).append(name)
-        return found
+        return grouped((name.partition("::")[2], name) for name in names)
 
     gone = by_tail(n for n in before if n not in after)
     came = by_tail(n for n in after if n not in before)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.sharding import Cell
 from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.present.arrays import slices, spread
@@ -109,9 +110,7 @@ def _grid(
 def _legend(cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Sequence[int]) -> Lines:
     """Return at most LEGEND lines with a shard's fill, its part of the array (of shape ``shape``) and its
     devices. The other parameters are those of ``_grid``."""
-    copies: dict[tuple[int, ...], list[Cell]] = {}
-    for c in cells:
-        copies.setdefault(c.part, []).append(c)
+    copies = grouped((c.part, c) for c in cells)
     held = max(map(len, copies.values()))
     if len(parts) == 1:
         return [[(f"● replicated on all {len(cells)} devices", "warning")]]
