@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from jaxscope.analysis import loop_calls
+from jaxscope.analysis import line_names, loop_calls
 from jaxscope.analysis.loop_calls import names_in, root
 from jaxscope.analysis.rewrap_site import (
     COMPREHENSIONS,
@@ -394,28 +394,14 @@ class Draws:
     """Recognizes the calls of ``jax.random`` in a file whose import statements are ``imports``."""
 
     def __init__(self, imports: list[ast.Import | ast.ImportFrom]) -> None:
-        self._modules, self._functions = set[str](), dict[str, str]()
-        for node in imports:
-            for a in node.names:
-                name = a.asname or a.name
-                if isinstance(node, ast.ImportFrom) and node.module == "jax.random":
-                    self._functions[name] = a.name
-                elif isinstance(node, ast.ImportFrom) and (node.module, a.name) == ("jax", "random"):
-                    self._modules.add(name)
-                elif isinstance(node, ast.Import) and a.name == "jax":
-                    self._modules.add(f"{name}.random")
-                elif isinstance(node, ast.Import) and a.name == "jax.random":
-                    self._modules.add(name)
+        self._names = line_names.full_names(imports)
 
     def name(self, call: ast.expr | None) -> str | None:
         """Return the name of the function of ``jax.random`` that the expression ``call`` calls, such as
         ``normal``. Return None if ``call`` calls another function, or is no call."""
-        if not isinstance(call, ast.Call):
-            return None
-        if isinstance(call.func, ast.Name):
-            return self._functions.get(call.func.id)
-        known = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in self._modules
-        return last_name(call.func) if known else None
+        called = line_names.full_name(call.func, self._names) if isinstance(call, ast.Call) else ""
+        module, _, name = called.rpartition(".")
+        return name if module == "jax.random" else None
 
 
 class _Call(NamedTuple):

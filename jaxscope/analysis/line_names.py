@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from jaxscope.analysis.rewrap_site import (
     FUNCTION,
@@ -336,11 +336,10 @@ def _calls(file_syntax: Syntax, line: int) -> Iterator[ast.Call]:
     return (c for c in file_syntax.all_calls() if spans(c, line))
 
 
-def imported(file_syntax: Syntax) -> dict[str, str]:
-    """Return imported name -> full name: ``jnp`` -> ``jax.numpy``. A name is left out if the file defines a
-    function with this name."""
+def full_names(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, str]:
+    """Return imported name -> full name for import statements: ``jnp`` -> ``jax.numpy``."""
     names: dict[str, str] = {}
-    for node in file_syntax.imports:
+    for node in imports:
         for a in node.names:
             if isinstance(node, ast.ImportFrom):
                 names[a.asname or a.name] = f"{'.' * node.level}{node.module or ''}.{a.name}"
@@ -348,16 +347,20 @@ def imported(file_syntax: Syntax) -> dict[str, str]:
                 names[a.asname] = a.name
             else:
                 names[a.name.partition(".")[0]] = a.name.partition(".")[0]
-    for block in file_syntax.blocks:
-        if isinstance(block, FUNCTION):
-            names.pop(block.name, None)
     return names
+
+
+def imported(file_syntax: Syntax) -> dict[str, str]:
+    """Return what ``full_names`` returns for the imports of a file, without the names by which the file
+    defines functions."""
+    defined = {n.name for n in file_syntax.functions()}
+    return {name: full for name, full in full_names(file_syntax.imports).items() if name not in defined}
 
 
 def full_name(node: ast.expr, names: dict[str, str]) -> str:
     """Return the full form of a dotted name: ``jax.numpy.clip`` for ``jnp.clip``. Return an empty string if
     the file does not import the first part of the name. ``names`` maps imported names to full names, as
-    ``imported`` returns them."""
+    ``full_names`` and ``imported`` return them."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

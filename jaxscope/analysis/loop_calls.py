@@ -461,16 +461,16 @@ def reaches_next_iteration(
     if not reads:
         return None
     read = reads[-1]
-    reached = _variables_set(read)
+    reached = names_in(read.targets, ast.Store)
     needed = names_read([read.value])  # variables from which the value that is read is computed
     used = needed - reached  # without the sum itself in: total = total + float(loss)
     computed = jitted is None
     carried, known = set[str](), set[str]()  # variables that the loop's body reads before it sets them
     for n in statements:
         carried |= names_read([n.value]) - known
-        known |= _variables_set(n)
+        known |= names_in(n.targets, ast.Store)
         for m in statements:
-            if m is not read and _variables_set(m) & needed:
+            if m is not read and names_in(m.targets, ast.Store) & needed:
                 needed |= names_read([m.value])
                 used |= names_read([m.value])
                 calls = [c for c in ast.walk(m.value) if isinstance(c, ast.Call)]
@@ -480,7 +480,9 @@ def reaches_next_iteration(
     for _ in statements:  # the variables reached through the fewest assignments first
         if through := used & carried & reached:
             return min(through)
-        reached = reached.union(*(_variables_set(n) for n in statements if names_read([n.value]) & reached))
+        reached = reached.union(
+            *(names_in(n.targets, ast.Store) for n in statements if names_read([n.value]) & reached)
+        )
     return None
 
 
@@ -496,7 +498,10 @@ def given_to_object(source: str | None, line: int) -> str | None:
     modules = set(line_names.imported(found))
     statements = [n for part in inner.body for n in ast.walk(part) if isinstance(n, (ast.Assign, ast.Return))]
     read = {
-        name for n in statements if isinstance(n, ast.Assign) and spans(n, line) for name in _variables_set(n)
+        name
+        for n in statements
+        if isinstance(n, ast.Assign) and spans(n, line)
+        for name in names_in(n.targets, ast.Store)
     }
     for n in statements:
         for call in ast.walk(n.value) if n.value is not None and n.lineno >= line else ():
@@ -535,7 +540,7 @@ def is_put_ahead(source: str | None, line: int) -> bool:
     for n in inner.body:
         if isinstance(n, ast.Assign) and spans(n, line):
             before = names_read(part for part in inner.body if part.lineno < n.lineno)
-            return "next" in names_read([n.value]) and bool(_variables_set(n) & before)
+            return "next" in names_read([n.value]) and bool(names_in(n.targets, ast.Store) & before)
     return False
 
 
@@ -562,20 +567,10 @@ def set_in_same_iteration(source: str | None, line: int, calls: Collection[int])
     inside = list(ast.walk(max(loops, key=lambda n: n.lineno)))
     read = {n.id for n in inside if isinstance(n, ast.Name) and n.lineno == line}
     return any(
-        n.lineno < line and read & _variables_set(n) and any(spans(n, at) for at in calls)
+        n.lineno < line and read & names_in(n.targets, ast.Store) and any(spans(n, at) for at in calls)
         for n in inside
         if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
     )
-
-
-def _variables_set(statement: ast.Assign) -> set[str]:
-    """Return the plain variables that an assignment sets: neither items nor attributes."""
-    return {
-        n.id
-        for target in statement.targets
-        for n in ast.walk(target)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
 
 
 _SEEDS = frozenset({"key", "PRNGKey"})
@@ -887,17 +882,6 @@ _HARMLESS = frozenset({"append", "range", "len", "enumerate", "zip", "items", "v
 _TO_NUMPY = frozenset({"asarray", "array"})
 
 
-class Scan(NamedTuple):
-    """What remains of a loop if ``jax.lax.scan`` replaces it.
-
-    Attributes:
-      outputs: the conditions, as text, of the ``if`` statements whose blocks have to stay in Python, such as
-        ``i % 100 == 0``; empty: the scan can replace the whole loop.
-    """
-
-    outputs: tuple[str, ...] = ()
-
-
 def uses_result(loop_call: LoopCall, without: Collection[str]) -> bool:
     """Return whether the loop assigns the result of the call ``loop_call`` to variables and reads one of them
     in another statement. Return False if the loop calls a function or a method with one of the names
@@ -915,9 +899,11 @@ def uses_result(loop_call: LoopCall, without: Collection[str]) -> bool:
     return bool(loop_call.targets & names_read(others))
 
 
-def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> Scan | None:
-    """Return what remains of the loop around ``loop_call`` if a scan replaces it. Return None if the loop
-    does not look like one that a scan can replace.
+def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> tuple[str, ...] | None:
+    """Return what remains in Python of the loop around ``loop_call`` if ``jax.lax.scan`` replaces it: the
+    conditions, as text, of the ``if`` statements whose blocks have to stay, such as ``i % 100 == 0``. The
+    scan can replace the whole loop if there are none. Return None if the loop does not look like one that a
+    scan can replace.
 
     Such a loop goes over ``range(n)`` or random keys, and the call gets its own results as arguments. Other
     statements only make calls that ``makes_no_other_calls`` allows, or convert results to NumPy arrays. An
@@ -943,7 +929,7 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
         return None
     if any(names_set(c.body) & (loop_call.targets | names_read(others)) for c in conditions):
         return None
-    return Scan(tuple(dict.fromkeys(ast.unparse(c.test) for c in conditions)))
+    return tuple(dict.fromkeys(ast.unparse(c.test) for c in conditions))
 
 
 def _counts(iterated: ast.expr) -> bool:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from jaxscope.analysis.line_names import full_name, full_names
 from jaxscope.analysis.rewrap_site import FUNCTION, Definition, begins_at, last_name, syntax
 
 _NO_DRAW = frozenset(
     {"seed", "default_rng", "RandomState", "Generator", "Random", "SeedSequence", "get_state"}
 )
 _MAKERS = frozenset({"default_rng", "RandomState"})
+_MODULES = frozenset({"numpy.random", "random"})
 MOST = 30  # functions that are looked at
 
 
@@ -53,7 +55,7 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
     if len(body) != 1:
         return None
     bodies = _with_called(found.tree, body[0])
-    names, makers = _random_modules(found.imports), set[str]()
+    names, makers = full_names(found.imports), set[str]()
     for node in found.tree.body:
         value = node.value if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and last_name(value.func) in _MAKERS:
@@ -67,7 +69,7 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
         for function, c in calls
         if isinstance(c.func, ast.Attribute)
         and c.func.attr not in _NO_DRAW
-        and (ast.unparse(c.func.value) in names or ast.unparse(c.func.value) in makers)
+        and (full_name(c.func.value, names) in _MODULES or ast.unparse(c.func.value) in makers)
     ]
     at, line, _, text = min(drawn, default=(0, 0, 0, ""))
     others = sorted({number for _, number, *_ in drawn} - {line})
@@ -87,20 +89,3 @@ def _with_called(tree: ast.Module, function: Definition) -> list[Definition]:
                 bodies.append(named)
                 left.append(named)
     return bodies
-
-
-def _random_modules(imports: list[ast.Import | ast.ImportFrom]) -> set[str]:
-    """Return the expressions by which a file refers to NumPy's and Python's modules of random numbers:
-    ``np.random`` after ``import numpy as np``."""
-    found = set[str]()
-    for node in imports:
-        for a in node.names:
-            if isinstance(node, ast.ImportFrom):
-                found |= {a.asname or a.name} if (node.module, a.name) == ("numpy", "random") else set()
-            elif a.name == "numpy":
-                found.add(f"{a.asname or a.name}.random")
-            elif a.name == "random" or (a.name == "numpy.random" and a.asname):
-                found.add(a.asname or a.name)
-            elif a.name == "numpy.random":
-                found.add(a.name)
-    return found

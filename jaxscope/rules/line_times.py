@@ -253,8 +253,9 @@ def _at(t: LineTime) -> tuple[str, int]:
     return t.stack[0].place
 
 
-def _scan_of(run: Run, loop: Loop) -> loop_calls.Scan | None:
-    """Return how ``jax.lax.scan`` could replace ``loop``; None if the source does not show that it could."""
+def _scan_of(run: Run, loop: Loop) -> tuple[str, ...] | None:
+    """Return what ``loop_calls.scan_of`` returns for ``loop``; None if the source does not show that
+    ``jax.lax.scan`` could replace it."""
     source = sources.of(run)(loop.line.file)
     modules = names_of(syntax(source).imports, JAX_ROOTS)
     for c in run.compilations.values():
@@ -442,11 +443,11 @@ def _where(loop: Loop, lines: Sequence[Frame]) -> Message:
     return message("mostly-on-lines" if len(lines) > LINES else "on-lines", lines=most)
 
 
-def _scanned(scan: loop_calls.Scan | None) -> Fix:
-    """Return the advice to replace a loop by a scan; if ``scan`` has outputs, by a scan between two
-    outputs."""
-    if scan is not None and scan.outputs:
-        conditions = Names(tuple(f"if {condition}" for condition in scan.outputs), LINES)
+def _scanned(outputs: tuple[str, ...] | None) -> Fix:
+    """Return the advice to replace a loop by a scan; if parts of it have to stay in Python under the
+    conditions ``outputs``, by a scan between two of these."""
+    if outputs:
+        conditions = Names(tuple(f"if {condition}" for condition in outputs), LINES)
         return Fix(message("fix-scan-between", conditions=conditions), "scan")
     return Fix(message("fix-scan-loop"), "scan")
 

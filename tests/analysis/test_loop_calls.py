@@ -320,15 +320,15 @@ for i in {iterated}:
 @pytest.mark.parametrize(
     ("iterated", "more", "scan"),
     [
-        ("range(n)", "", loop_calls.Scan()),
-        ("tqdm(range(n))", "", loop_calls.Scan()),
-        ("jax.random.split(key, n)", "", loop_calls.Scan()),
-        ("range(n)", "    if i % 100 == 0: print(info)", loop_calls.Scan(("i % 100 == 0",))),
-        ("range(n)", "    if i % 100 == 0 and i: save(state)", loop_calls.Scan(("i % 100 == 0 and i",))),
+        ("range(n)", "", ()),
+        ("tqdm(range(n))", "", ()),
+        ("jax.random.split(key, n)", "", ()),
+        ("range(n)", "    if i % 100 == 0: print(info)", ("i % 100 == 0",)),
+        ("range(n)", "    if i % 100 == 0 and i: save(state)", ("i % 100 == 0 and i",)),
         (
             "range(n)",
             "    if i % 100 == 0: energy = total(state); print(energy)\n    if i % save_every == 0: save(state)",
-            loop_calls.Scan(("i % 100 == 0", "i % save_every == 0")),
+            ("i % 100 == 0", "i % save_every == 0"),
         ),
         ("loader", "", None),
         ("range(n)", "    print(info)", None),
