@@ -17,6 +17,7 @@ from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     SCOPES,
     Syntax,
+    assigned,
     calls_at,
     expression,
     in_a_loop,
@@ -96,7 +97,7 @@ def is_no_generator(source: str | None, line: int, name: str) -> bool:
     if any(isinstance(n, ast.Subscript) and ast.unparse(n.value) == name for n in ast.walk(scope)):
         return True
     modules = names_of(found.imports, JAX_ROOTS | {"numpy"})
-    values = _assigned(scope, name)
+    values = assigned(scope, name)
     return bool(values) and all(
         isinstance(v, (ast.BinOp, ast.List, ast.Tuple))
         or (isinstance(v, ast.Call) and root(v.func) in modules)
@@ -110,7 +111,7 @@ def generator(source: str | None, line: int, name: str) -> str | None:
     returns ``rows()``. Return None if there is none."""
     found = syntax(source)
     functions = {f.name: f for f in found.functions()}
-    values, seen = _assigned(_scope(found, line, name), name), set[str]()
+    values, seen = assigned(_scope(found, line, name), name), set[str]()
     while values:
         value = values.pop()
         called = last_name(value.func) if isinstance(value, ast.Call) else None
@@ -140,11 +141,11 @@ def list_converted(source: str | None, line: int) -> str | None:
             isinstance(n, ast.Attribute) and n.attr == "append" and _name(n.value) == name
             for n in ast.walk(scope)
         )
-        if appended or any(_makes_list(v) for v in _assigned(scope, name)):
+        if appended or any(_makes_list(v) for v in assigned(scope, name)):
             return name
         loops = [n for n in ast.walk(scope) if isinstance(n, (ast.For, ast.comprehension))]
         through = [loop.iter for loop in loops if _name(loop.target) == name]
-        through += [v for over in through if isinstance(over, ast.Name) for v in _assigned(scope, over.id)]
+        through += [v for over in through if isinstance(over, ast.Name) for v in assigned(scope, over.id)]
         if any(isinstance(n, ast.Call) and last_name(n.func) == "zip" for v in through for n in ast.walk(v)):
             return name
     return None
@@ -164,7 +165,7 @@ def lists_as_index(source: str | None, line: int) -> tuple[tuple[str, ...], bool
         names = index.elts if isinstance(index, ast.Tuple) else [index]
         if not names or not all(isinstance(n, (ast.Name, ast.Attribute)) for n in names):
             continue
-        written = [v for n in names for v in _assigned(_scope(found, line, ast.unparse(n)), ast.unparse(n))]
+        written = [v for n in names for v in assigned(_scope(found, line, ast.unparse(n)), ast.unparse(n))]
         indices = tuple(map(ast.unparse, names))
         if any(_makes_list(v) for v in written):
             return indices, True
@@ -193,16 +194,7 @@ def _scope(file_syntax: Syntax, line: int, name: str) -> ast.AST:
     """Return the innermost function around ``line``, or the whole file if that function does not assign to
     the variable ``name``."""
     function = scope_around(file_syntax, line)
-    return function if function is not None and _assigned(function, name) else file_syntax.tree
-
-
-def _assigned(scope: ast.AST, name: str) -> list[ast.expr]:
-    """Return the expressions that ``scope`` assigns to the variable ``name``."""
-    return [
-        n.value
-        for n in ast.walk(scope)
-        if isinstance(n, ast.Assign) and any(ast.unparse(t) == name for t in n.targets)
-    ]
+    return function if function is not None and assigned(function, name) else file_syntax.tree
 
 
 def _names(function: ast.AST | None) -> set[str]:

@@ -17,6 +17,7 @@ from jaxscope.analysis import line_names
 from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     Syntax,
+    assigned_calls,
     bind,
     calls_from,
     function_around,
@@ -167,9 +168,7 @@ def function_made_for(source: str | None, name: str, caller: str | None, line: i
     called = {last_name(n.func) for n in ast.walk(defined) if isinstance(n, ast.Call)}
     around = function_around(found, line)
     made = defined_inside(around) if around is not None else set()
-    for n in ast.walk(around or found.tree):
-        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call):
-            made |= {t.id for t in n.targets if isinstance(t, ast.Name)}
+    made |= {variable for variable, _ in assigned_calls(ast.walk(around or found.tree))}
     calls = (c for c in calls_from(caller, line) if last_name(c.func) == defined.name)
     for parameter, value in (pair for c in calls for pair in bind(c, defined)):
         new = isinstance(value, (ast.Lambda, ast.Call)) or getattr(value, "id", None) in made
@@ -319,13 +318,7 @@ def calls_transformed(source: str | None, line: int, names: frozenset[str]) -> b
     found = syntax(source)
     if line not in found.calls:
         return False
-    made = {
-        target.id
-        for n in ast.walk(found.tree)
-        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and last_name(n.value.func) in names
-        for target in n.targets
-        if isinstance(target, ast.Name)
-    }
+    made = {name for name, c in assigned_calls(ast.walk(found.tree)) if last_name(c.func) in names}
     return any(last_name(c.func) in names | made for c in found.calls[line])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from jaxscope.analysis.rewrap_site import (
     FUNCTION,
@@ -17,6 +17,7 @@ from jaxscope.analysis.rewrap_site import (
     Definition,
     Syntax,
     begins_at,
+    calls_at,
     function_around,
     last_name,
     loop_around,
@@ -52,7 +53,7 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
     """
     found = syntax(source)
     names = imported(found)
-    calls = [c for c in _calls(found, line) if any(k.arg in (argument, None) for k in c.keywords)]
+    calls = [c for c in calls_at(source, line) if any(k.arg in (argument, None) for k in c.keywords)]
     full = [full_name(n, names) for c in calls for n in (c.func, *c.args)]
     return [name for name in full if name.partition(".")[0] in JAX_ROOTS]
 
@@ -132,7 +133,7 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
     function of an imported module (``jnp.sum()``) does not count."""
     found = syntax(source)
     names = imported(found)
-    methods = [f for c in _calls(found, line) if isinstance(f := c.func, ast.Attribute)]
+    methods = [f for c in calls_at(source, line) if isinstance(f := c.func, ast.Attribute)]
     return any(f.attr == method and not full_name(f, names) for f in methods)
 
 
@@ -141,7 +142,7 @@ def numpy_call(source: str | None, line: int) -> str | None:
     chosen. Return None if there is none, or if the text is longer than ``LONGEST`` (40) characters."""
     found = syntax(source)
     names = imported(found)
-    calls = (c for c in _calls(found, line) if full_name(c.func, names).partition(".")[0] == "numpy")
+    calls = (c for c in calls_at(source, line) if full_name(c.func, names).partition(".")[0] == "numpy")
     text = next((ast.unparse(c) for c in calls), None)
     return text if text is not None and len(text) <= LONGEST else None
 
@@ -329,11 +330,6 @@ def _is_mesh(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return last_name(node.func) in _MESH_MAKERS
     return "mesh" in (last_name(node) or "").lower()
-
-
-def _calls(file_syntax: Syntax, line: int) -> Iterator[ast.Call]:
-    """Return an iterator over the calls of which ``line`` is one of the lines."""
-    return (c for c in file_syntax.all_calls() if spans(c, line))
 
 
 def full_names(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     SCOPES,
     Syntax,
+    assigned_calls,
     bind,
     calls_from,
     depends_on_a_condition,
@@ -233,13 +234,7 @@ def functions_called(source: str | None, first: int, last: int) -> list[tuple[in
         # A call by the name of a function around the lines is more likely one of another object's method.
         and not n.lineno <= first <= last <= (n.end_lineno or n.lineno)
     }
-    makers = {
-        target.id: last_name(n.value.func)
-        for n in ast.walk(found.tree)
-        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
-        for target in n.targets
-        if isinstance(target, ast.Name)
-    }
+    makers = {name: last_name(call.func) for name, call in assigned_calls(ast.walk(found.tree))}
     met: dict[str, tuple[int, int]] = {}
     waiting = [(first, last)]
     while waiting:

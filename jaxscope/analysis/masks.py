@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import names_in, root
-from jaxscope.analysis.rewrap_site import Syntax, calls_at, last_name, syntax
+from jaxscope.analysis.rewrap_site import Syntax, assigned, calls_at, last_name, syntax
 
 # Functions whose result is a mask
 _MASKS = frozenset(
@@ -161,15 +161,9 @@ class _Unselected(ast.NodeTransformer):
 def _is_selected(file_syntax: Syntax, name: str) -> bool:
     """Return whether the variable ``name`` may have only the elements that a mask selects: the file assigns
     an expression with an index to ``name``."""
-    return any(any(isinstance(n, ast.Subscript) for n in ast.walk(v)) for v in _assigned(file_syntax, name))
-
-
-def _assigned(file_syntax: Syntax, name: str) -> list[ast.expr]:
-    """Return the expressions that the file assigns to the variable ``name``, except in assignments to
-    tuples."""
-    nodes = ast.walk(file_syntax.tree)
-    assigned = [n for n in nodes if isinstance(n, ast.Assign)]
-    return [n.value for n in assigned if any(isinstance(t, ast.Name) and t.id == name for t in n.targets)]
+    return any(
+        any(isinstance(n, ast.Subscript) for n in ast.walk(v)) for v in assigned(file_syntax.tree, name)
+    )
 
 
 def _is_mask(file_syntax: Syntax, index: ast.expr) -> bool:
@@ -179,7 +173,7 @@ def _is_mask(file_syntax: Syntax, index: ast.expr) -> bool:
         return _is_mask(file_syntax, index.operand)
     if not isinstance(index, ast.Name):
         return _makes_mask(index)
-    values = _assigned(file_syntax, index.id)
+    values = assigned(file_syntax.tree, index.id)
     return bool(values) and all(_makes_mask(v) for v in values)
 
 
@@ -207,7 +201,7 @@ def _of_numpy(file_syntax: Syntax, condition: ast.expr) -> bool:
     return any(
         isinstance(value, ast.Call) and root(value.func) in modules
         for name in names
-        for value in _assigned(file_syntax, name)
+        for value in assigned(file_syntax.tree, name)
     )
 
 

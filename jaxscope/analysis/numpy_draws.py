@@ -11,7 +11,7 @@ import ast
 from typing import NamedTuple
 
 from jaxscope.analysis.line_names import full_name, full_names
-from jaxscope.analysis.rewrap_site import FUNCTION, Definition, begins_at, last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Definition, assigned_calls, begins_at, last_name, syntax
 
 _NO_DRAW = frozenset(
     {"seed", "default_rng", "RandomState", "Generator", "Random", "SeedSequence", "get_state"}
@@ -55,11 +55,8 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
     if len(body) != 1:
         return None
     bodies = _with_called(found.tree, body[0])
-    names, makers = full_names(found.imports), set[str]()
-    for node in found.tree.body:
-        value = node.value if isinstance(node, ast.Assign) else None
-        if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and last_name(value.func) in _MAKERS:
-            makers |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    names = full_names(found.imports)
+    makers = {made for made, call in assigned_calls(found.tree.body) if last_name(call.func) in _MAKERS}
     nodes = [(f, n) for f in bodies for statement in f.body for n in ast.walk(statement)]
     calls = [(f, n) for f, n in nodes if isinstance(n, ast.Call)]
     if any("callback" in (last_name(c.func) or "") for _, c in calls):

@@ -691,6 +691,21 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
             yield from own_nodes(child)
 
 
+def assigned(scope: ast.AST, name: str) -> list[ast.expr]:
+    """Return the expressions that ``scope`` assigns to ``name``, a variable or an attribute as text."""
+    statements = (n for n in ast.walk(scope) if isinstance(n, ast.Assign))
+    return [n.value for n in statements if any(ast.unparse(t) == name for t in n.targets)]
+
+
+def assigned_calls(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.Call]]:
+    """Yield (variable, call) for each of ``nodes`` that assigns what a call returns to a variable."""
+    for n in nodes:
+        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call):
+            for target in n.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, n.value
+
+
 def last_name(node: ast.AST) -> str | None:
     """Return the last part of a dotted name: ``jit`` for ``jax.jit`` and for ``f().jit``. Return None if the
     expression is neither a name nor an attribute."""

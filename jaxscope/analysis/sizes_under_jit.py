@@ -12,6 +12,7 @@ from collections.abc import Collection
 from jaxscope.analysis.line_names import full_name, function, imported, takes_objects
 from jaxscope.analysis.rewrap_site import (
     Definition,
+    assigned_calls,
     bind,
     expression,
     function_around,
@@ -126,14 +127,8 @@ def object_created_for(source: str | None, name: str, parameters: Collection[str
         outer = function_around(found, call.lineno)
         if outer is None or last_name(call.func) != defined.name:
             continue
-        created = {
-            t.id
-            for n in ast.walk(outer)
-            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
-            if (last_name(n.value.func) or "")[:1].isupper()
-            for t in n.targets
-            if isinstance(t, ast.Name)
-        }
+        calls = assigned_calls(ast.walk(outer))
+        created = {name for name, c in calls if (last_name(c.func) or "")[:1].isupper()}
         for parameter, value in bind(call, defined):
             if parameter in parameters and isinstance(value, ast.Name) and value.id in created:
                 return parameter, outer.name
