@@ -322,7 +322,7 @@ def _with_conditions(run: Run, p: Payer, fix: Fix, initializes: bool, creates: b
         others = jit_decorators.further_calls(source, n, INIT) if initializes else ()
         others += jit_decorators.later_method_calls(source, n, APPLY)
         if others:
-            fix = extended(fix, "fix-also-inits", lines=Names(others, LINES)) or fix
+            fix = extended(fix, "fix-also-inits", lines=Names(others, LINES))
     return fix
 
 
@@ -427,7 +427,7 @@ def _finding(
     elif between := _cleared_between(lines):
         files = [at.file for c in between for at in c.lines]
         named = functions.clearing_lines(sources.of(run), files)
-        fix = extended(fix, "fix-and-keep-caches", lines=named) or fix
+        fix = extended(fix, "fix-and-keep-caches", lines=named)
     return Finding(
         code=payers.CODE,
         severity=severity,

@@ -50,34 +50,26 @@ def with_obstacles(
         fix = changed if isinstance(changed, Fix) else fix
         outside += [changed] if isinstance(changed, Message) else []
     if outside:
-        fix = extended(fix, "fix-returns-value", reads=Names(tuple(outside))) or fix
+        fix = extended(fix, "fix-returns-value", reads=Names(tuple(outside)))
     masked = _masked(run, indexing)
     if masked is not None:
-        fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1]) or fix
+        fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1])
     lines = loop or ((line.file, line.line, line.line) if line is not None else None)
     sized = _sized(run, indexing, lines)
     if sized is not None:
         at, expression, option = sized
         options = f"{option}=N" if option == "length" else f"{option}=N, fill_value=-1"
         padding = message("minus-one-is-padding") if option != "length" else None
-        fix = (
-            extended(
-                fix,
-                "fix-size-by-values",
-                line=at,
-                expression=expression,
-                options=options,
-                padding=padding,
-            )
-            or fix
+        fix = extended(
+            fix, "fix-size-by-values", line=at, expression=expression, options=options, padding=padding
         )
     item = _item_as_size(run, indexing)
     if item is not None:
-        fix = extended(fix, "fix-item-as-size", line=item[0], item=item[1]) or fix
+        fix = extended(fix, "fix-item-as-size", line=item[0], item=item[1])
     sliced = _sliced(run, reading, loop)
     if sliced is not None:
         at, expression, new = sliced
-        fix = extended(fix, "fix-dynamic-slice", line=at, expression=expression, new=new) or fix
+        fix = extended(fix, "fix-dynamic-slice", line=at, expression=expression, new=new)
     return fix
 
 
@@ -113,12 +105,11 @@ def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, i
     expression = _condition(read.text or text)  # the line may have several such expressions
     indexed = sizes_under_jit.list_indexed(read.text) if read.kind == "int" else None
     if indexed is not None:
-        words = extended(fix, "fix-index-of-list", line=at, expression=expression, list=indexed)
-        return words or fix
+        return extended(fix, "fix-index-of-list", line=at, expression=expression, list=indexed)
     source = sources.of(run)(at.file) if at is not None else None
     raises = at is not None and only_raises(source, at.line)
     if raises or text.lstrip().startswith("assert "):
-        return extended(fix, "fix-check-outside", line=at, expression=expression) or fix
+        return extended(fix, "fix-check-outside", line=at, expression=expression)
     if _CONDITION.search(text) is None or _ends(run, at, loop):
         quoted = f"'{expression}'" if " " in expression else expression
         return message("read-at-line-of", expression=quoted, line=at)
@@ -128,9 +119,8 @@ def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, i
         if text.lstrip().startswith("while "):
             ends = message("runs-while", expression=expression)
         begin = Frame(at.file, around[0], at.function)
-        words = extended(fix, "fix-loop-until-value", loop=begin, ends=ends)
-        return words or fix
-    return extended(fix, "fix-reads-value", line=at, expression=expression) or fix
+        return extended(fix, "fix-loop-until-value", loop=begin, ends=ends)
+    return extended(fix, "fix-reads-value", line=at, expression=expression)
 
 
 def _condition(line: str) -> str:

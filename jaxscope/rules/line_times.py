@@ -376,7 +376,7 @@ def _without_attributes(run: Run, fix: Fix, loop: Loop) -> Fix:
     functions = {(at.file, at.function) for t in loop.times for at in t.stack}
     written = [n for file, name in functions for n in line_names.attributes_set(sources.of(run)(file), name)]
     names = Names(tuple(sorted(set(written))), LINES)
-    return (extended(fix, "fix-without-attributes", names=names) if written else None) or fix
+    return extended(fix, "fix-without-attributes", names=names) if written else fix
 
 
 def _below_an_if(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:

@@ -52,7 +52,7 @@ def advice(run: Run, loop: Loop) -> Fix | None:
     statement = loop_from(sources.of(run)(calling.file), calling.line)
     elements = takes_elements(statement) if statement is not None else inner is not None  # a comprehension
     if elements and isinstance(name, str) and "." not in name:
-        return extended(fix, "fix-or-vmap", function=name, loop=calling) or fix
+        return extended(fix, "fix-or-vmap", function=name, loop=calling)
     return fix
 
 

@@ -139,7 +139,7 @@ def _finding(run: Run, line: Frame | None, blocks: list[_Block], sites: Sites | 
         advice = _with_conditions(advice, sources.of(run)(line.file), line, largest)
     outside = _caller_outside_jit(run, line) if advice.kind == "scan" else None
     if outside is not None:
-        advice = extended(advice, "fix-scan-in-jit", function=outside.function, line=outside) or advice
+        advice = extended(advice, "fix-scan-in-jit", function=outside.function, line=outside)
     return Finding(
         code="JX202",
         severity=WARNING if many else NOTE,
@@ -189,8 +189,8 @@ def _with_conditions(advice: Fix, text: str | None, line: Frame, largest: Repeat
     if found:
         at, expression = found[0]
         tested = Frame(line.file, at, line.function)
-        advice = extended(advice, "fix-tests-of-index", line=tested, expression=expression) or advice
-    return advice if largest.grows else extended(advice, "fix-scan-and-measure") or advice
+        advice = extended(advice, "fix-tests-of-index", line=tested, expression=expression)
+    return advice if largest.grows else extended(advice, "fix-scan-and-measure")
 
 
 def _caller_outside_jit(run: Run, line: Frame | None) -> Frame | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import msgspec
 
@@ -192,6 +192,10 @@ def merged(
     return [together if f is first else f for f in findings if f not in others]
 
 
+@overload
+def extended(fix: None, slug: str, **more: Field) -> None: ...
+@overload
+def extended(fix: Fix | Words, slug: str, **more: Field) -> Fix: ...
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
     """Return a copy of ``fix`` with a longer text, the message template ``slug``. The template contains the
     old text in its field ``fix``; ``more`` are the values of its other fields. A fix that is only a text
