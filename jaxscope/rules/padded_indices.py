@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxscope.analysis import key_reuse, padded_indices
-from jaxscope.model import sources
+from jaxscope.analysis import padded_indices
 from jaxscope.model.run import Run
 from jaxscope.rules.programs import at_line
-from jaxscope.rules.random_keys import functions_that_ran
+from jaxscope.rules.random_keys import found_where_run
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -19,29 +18,22 @@ from jaxscope.schema.messages import message
 def padding_in_last_row(run: Run) -> Iterator[Finding]:
     """Yield a finding for each use of indices that the program pads with -1, if JAX takes -1 for the last
     row."""
-    for file, functions in functions_that_ran(run).items():
-        source = sources.of(run)(file)
-        found = padded_indices.find(source)
-        ran = key_reuse.called_in(source, functions) if found else set()
-        for one in found:
-            if one.function not in ran:
-                continue
-            reads = one.method in padded_indices.READS
-            text = message(
-                "padding-read-from-last-row" if reads else "padding-in-last-row",
-                mode=one.mode,
-                name=one.name,
-                padded=str(one.padded),
-            )
-            fix = Fix(message("fix-pad-out-of-range", name=one.name), "pad", {"name": one.name})
-            if one.method != "take":
-                fix = Fix(message("fix-no-negative-indices", name=one.name), "pad", {"name": one.name})
-            at = Frame(file, one.line, one.function)
-            yield Finding(
-                code="JX307",
-                severity=WARNING,
-                certainty=LIKELY,
-                **at_line(text, at),
-                fix=fix,
-                subject=(file, one.function, one.name, one.method),
-            )
+    for file, one in found_where_run(run, padded_indices.find):
+        reads = one.method in padded_indices.READS
+        text = message(
+            "padding-read-from-last-row" if reads else "padding-in-last-row",
+            mode=one.mode,
+            name=one.name,
+            padded=str(one.padded),
+        )
+        fix = Fix(message("fix-pad-out-of-range", name=one.name), "pad", {"name": one.name})
+        if one.method != "take":
+            fix = Fix(message("fix-no-negative-indices", name=one.name), "pad", {"name": one.name})
+        yield Finding(
+            code="JX307",
+            severity=WARNING,
+            certainty=LIKELY,
+            **at_line(text, Frame(file, one.line, one.function)),
+            fix=fix,
+            subject=(file, one.function, one.name, one.method),
+        )

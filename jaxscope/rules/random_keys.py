@@ -5,10 +5,14 @@ draws in each iteration of a loop)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from typing import TypeVar
 
 from jaxscope.analysis import key_reuse, line_names, numpy_draws, returned_keys
+from jaxscope.analysis.key_reuse import Repeated, Reused
+from jaxscope.analysis.padded_indices import Wrapped
+from jaxscope.analysis.returned_keys import ReturnedKey
 from jaxscope.analysis.rewrap_site import in_a_loop, last_name, syntax
 from jaxscope.analysis.stablehlo.random_draws import LoopDraws
 from jaxscope.model import sources
@@ -23,6 +27,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Field, Message, Names, message
 
 VMAPS = frozenset({"vmap", "filter_vmap"})
+Found = TypeVar("Found", Repeated, ReturnedKey, Reused, Wrapped)  # what ``found_where_run`` yields
 LINES = 4  # lines and functions that a finding names
 # Names of functions for evaluation, which may draw the same numbers each time on purpose.
 _EVALUATION = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|validation|test)(?:_|$)")
@@ -173,60 +178,53 @@ def _called_again(run: Run, f: Function) -> bool:
 
 @rule("JX137", "two-draws-from-one-key", WARNING)
 def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
-    ran_files = functions_that_ran(run)
-    for file, functions in ran_files.items():
-        source = sources.of(run)(file)
-        pairs = key_reuse.find(source, partial(_defining, run, ran_files))
-        ran = key_reuse.called_in(source, functions) if pairs else set()
-        yield from _drawn_and_returned(source, file, key_reuse.called_in(source, functions))
-        for pair in (p for p in pairs if p.function in ran):
-            lines = tuple(dict.fromkeys(map(str, pair.lines)))
-            where = message("on-lines", lines=Names(lines, LINES))
-            if len(lines) == 1:
-                where = message("on-line", line=lines[0])
-            fields: dict[str, Field] = {
-                "where": where,
-                "n": len(pair.lines),
-                "functions": Names(tuple(dict.fromkeys(pair.calls)), LINES),
-                "how": message("equal-numbers" if pair.equal else "dependent-numbers"),
-            }
-            text = message("two-draws-from-one-key", key=pair.key, **fields)
-            if pair.split is not None:
-                text = message("same-part-of-splits", key=pair.split, part=pair.key, **fields)
-            at = Frame(file, pair.lines[1], pair.function)
-            yield Finding(
-                code="JX137",
-                severity=WARNING,
-                certainty=LIKELY,
-                **at_line(text, at),
-                fix=Fix(_split(source, pair), "split_key", {"name": pair.key}),
-                subject=(pair.function, pair.key),
-            )
+    find = partial(key_reuse.find, defining=partial(_defining, run, functions_that_ran(run)))
+    for file, pair in found_where_run(run, find):
+        lines = tuple(dict.fromkeys(map(str, pair.lines)))
+        where = message("on-lines", lines=Names(lines, LINES))
+        if len(lines) == 1:
+            where = message("on-line", line=lines[0])
+        fields: dict[str, Field] = {
+            "where": where,
+            "n": len(pair.lines),
+            "functions": Names(tuple(dict.fromkeys(pair.calls)), LINES),
+            "how": message("equal-numbers" if pair.equal else "dependent-numbers"),
+        }
+        text = message("two-draws-from-one-key", key=pair.key, **fields)
+        if pair.split is not None:
+            text = message("same-part-of-splits", key=pair.split, part=pair.key, **fields)
+        yield Finding(
+            code="JX137",
+            severity=WARNING,
+            certainty=LIKELY,
+            **at_line(text, Frame(file, pair.lines[1], pair.function)),
+            fix=Fix(_split(sources.of(run)(file), pair), "split_key", {"name": pair.key}),
+            subject=(pair.function, pair.key),
+        )
+    yield from _drawn_and_returned(run)
 
 
-def _drawn_and_returned(source: str | None, file: str, ran: set[str]) -> Iterator[Finding]:
-    """Yield findings about functions of ``file`` that return a key from which they have drawn, and whose next
-    call draws from it again. ``ran``: names of functions that may have run."""
-    for one in returned_keys.find(source):
-        if one.function in ran:
-            fields: dict[str, Field] = {"drawn": one.drawn, "call": one.call, "again": one.again}
-            text = message("key-drawn-and-returned", function=one.function, key=one.key, **fields)
-            subkeys = "subkey" if one.drawn == one.again else "subkey1, subkey2"
-            words = message(
-                "fix-return-unused-key",
-                key=one.parameter,
-                subkeys=subkeys,
-                n=", 3" if "," in subkeys else None,
-            )
-            at = Frame(file, one.drawn, one.function)
-            yield Finding(
-                code="JX137",
-                severity=WARNING,
-                certainty=LIKELY,
-                **at_line(text, at),
-                fix=Fix(words, "split_key", {"name": one.key}),
-                subject=(one.function, one.key, "returned"),
-            )
+def _drawn_and_returned(run: Run) -> Iterator[Finding]:
+    """Yield findings about functions that return a key from which they have drawn, and whose next call draws
+    from it again."""
+    for file, one in found_where_run(run, returned_keys.find):
+        fields: dict[str, Field] = {"drawn": one.drawn, "call": one.call, "again": one.again}
+        text = message("key-drawn-and-returned", function=one.function, key=one.key, **fields)
+        subkeys = "subkey" if one.drawn == one.again else "subkey1, subkey2"
+        words = message(
+            "fix-return-unused-key",
+            key=one.parameter,
+            subkeys=subkeys,
+            n=", 3" if "," in subkeys else None,
+        )
+        yield Finding(
+            code="JX137",
+            severity=WARNING,
+            certainty=LIKELY,
+            **at_line(text, Frame(file, one.drawn, one.function)),
+            fix=Fix(words, "split_key", {"name": one.key}),
+            subject=(one.function, one.key, "returned"),
+        )
 
 
 def _defining(run: Run, files: Collection[str], module: str, name: str) -> str | None:
@@ -282,31 +280,29 @@ def draws_in_loops(run: Run) -> Iterator[Finding]:
 def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
     """Yield (file and line of the loop, finding) for the loops in the user's source whose body draws from a
     random key that the loop does not change."""
-    for file, functions in functions_that_ran(run).items():
-        source = sources.of(run)(file)
-        repeated = [*key_reuse.in_loops(source), *key_reuse.in_python_loops(source)]
-        ran = key_reuse.called_in(source, functions) if repeated else set()
-        for one in repeated:
-            if one.function not in ran:
-                continue
-            loop = one.loop or message("loop-on-line", line=str(one.loop_line))
-            text = message("one-key-in-loop", call=one.call, line=str(one.line), loop=loop, key=one.key)
-            fix = message("fix-key-of-iteration", key=one.key)
-            if one.loop is None:
-                fix = message("fix-new-key-to-draw", key=one.key)
-            at = Frame(file, one.line, one.function)
-            yield (
-                (file, one.loop_line),
-                Finding(
-                    code="JX135",
-                    # A solver may need the same random numbers in each iteration.
-                    severity=NOTE if (one.loop or "").endswith("while_loop") else WARNING,
-                    certainty=LIKELY,
-                    **at_line(text, at),
-                    fix=Fix(fix, "fold_in", {"name": one.key}),
-                    subject=(one.function, one.key, one.line),
-                ),
-            )
+    for file, one in found_where_run(run, _in_loops):
+        loop = one.loop or message("loop-on-line", line=str(one.loop_line))
+        text = message("one-key-in-loop", call=one.call, line=str(one.line), loop=loop, key=one.key)
+        fix = message("fix-key-of-iteration", key=one.key)
+        if one.loop is None:
+            fix = message("fix-new-key-to-draw", key=one.key)
+        yield (
+            (file, one.loop_line),
+            Finding(
+                code="JX135",
+                # A solver may need the same random numbers in each iteration.
+                severity=NOTE if (one.loop or "").endswith("while_loop") else WARNING,
+                certainty=LIKELY,
+                **at_line(text, Frame(file, one.line, one.function)),
+                fix=Fix(fix, "fold_in", {"name": one.key}),
+                subject=(one.function, one.key, one.line),
+            ),
+        )
+
+
+def _in_loops(source: str | None) -> list[Repeated]:
+    """Return the draws that loops of JAX or of Python in ``source`` repeat with the same key."""
+    return [*key_reuse.in_loops(source), *key_reuse.in_python_loops(source)]
 
 
 def _split(source: str | None, pair: key_reuse.Reused) -> Message:
@@ -320,6 +316,16 @@ def _split(source: str | None, pair: key_reuse.Reused) -> Message:
     if many is not None:
         return message("fix-split-keys", keys=names, key=many[0], n=n, count=many[1])
     return message("fix-split-key", keys=names, key=pair.key, n=f", {n}" if n > 2 else None)
+
+
+def found_where_run(run: Run, find: Callable[[str | None], list[Found]]) -> Iterator[tuple[str, Found]]:
+    """Yield (file, what was found) for all that ``find`` finds in the texts of the user's files, in functions
+    that may have run."""
+    for file, functions in functions_that_ran(run).items():
+        source = sources.of(run)(file)
+        found = find(source)
+        ran = key_reuse.called_in(source, functions) if found else set()
+        yield from ((file, one) for one in found if one.function in ran)
 
 
 def functions_that_ran(run: Run) -> dict[str, set[str]]:
