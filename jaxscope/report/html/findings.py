@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from jaxscope.model.run import Run
 from jaxscope.present.findings import cost, evidence, fix_text, headline, mark, place, sentence, stable_id
-from jaxscope.present.text import Places, count
+from jaxscope.present.text import Places
 from jaxscope.report import sections
 from jaxscope.report.html import source
-from jaxscope.report.html.markup import Html, el, joined, spans, text
+from jaxscope.report.html.markup import Html, el, joined, left_out, spans, text
 from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
 
 OPEN = 3  # findings that are open at first
@@ -33,8 +33,7 @@ def section(run: Run, findings: Sequence[Finding], places: Places) -> Html:
     search = el("label", "containing ", el("input", type="search", data_search="finding"))
     filters = el("div", *boxes, search, class_="controls", hidden=True)
     shown = [entry(run, f, places, n, open_=n < OPEN) for n, f in enumerate(findings[:MOST])]
-    left = len(findings) - len(shown)
-    more = el("p", f"and {count(left, 'more finding')}", class_="dim") if left > 0 else None
+    more = left_out(len(findings) - len(shown), "finding")
     return joined([filters if len(findings) > OPEN else None, *shown, more])
 
 

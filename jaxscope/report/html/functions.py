@@ -12,7 +12,7 @@ from jaxscope.present.keys import changed, key_rows
 from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report import function as in_full
 from jaxscope.report import function_summary, sections
-from jaxscope.report.html.markup import Html, el, fold, joined, lines, scrolling
+from jaxscope.report.html.markup import Html, el, fold, joined, left_out, lines, scrolling
 
 MOST = 60
 KEYS = 6  # keys side by side
@@ -29,15 +29,7 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
         return None
     shown = [entry(run, f, places, open_=n == 0, everything=everything) for n, f in enumerate(found[:MOST])]
     left = found[MOST:]
-    more = (
-        el(
-            "p",
-            f"and {count(len(left), 'more function')}, {seconds(sum(f.seconds for f in left))}",
-            class_="dim",
-        )
-        if left
-        else None
-    )
+    more = left_out(len(left), "function", f", {seconds(sum(f.seconds for f in left))}")
     search = el("label", "containing ", el("input", type="search", data_search="function"))
     filters = el("div", search, class_="controls", hidden=True) if len(found) > 3 else None
     return joined([filters, *shown, more])

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from jaxscope.present.escape import escape
 from jaxscope.present.spans import Span
+from jaxscope.present.text import count
 from jaxscope.report.layout import FIGURE, Line
 
 # Rich style in the text report -> CSS class in page.css.
@@ -63,6 +64,12 @@ def el(tag: str, *content: str | None, **attributes: str | int | bool | None) ->
     if tag in _COPIED:
         content = tuple(c if c is None or isinstance(c, Html) else verbatim(c) for c in content)
     return Html(f"<{tag}{written}>{joined(content)}</{tag}>")
+
+
+def left_out(n: int, what: str, rest: str = "") -> Html | None:
+    """Return the paragraph below a list from which ``n`` things are left out: ``and 3 more findings``,
+    followed by ``rest``. None if none is left out. ``what`` names one of them: ``finding``."""
+    return el("p", f"and {count(n, f'more {what}')}{rest}", class_="dim") if n > 0 else None
 
 
 def _name(name: str) -> str:

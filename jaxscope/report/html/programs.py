@@ -21,10 +21,10 @@ from jaxscope.present.programs import (
     sent_by_axes,
 )
 from jaxscope.present.runs import compilation_name
-from jaxscope.present.text import Places, count, listed, size
+from jaxscope.present.text import Places, listed, size
 from jaxscope.report import compiled_program, sections
 from jaxscope.report.html import source
-from jaxscope.report.html.markup import Html, el, fold, joined, lines, text
+from jaxscope.report.html.markup import Html, el, fold, joined, left_out, lines, text
 from jaxscope.schema.keys import Memory
 
 MOST = 60
@@ -46,10 +46,7 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
         entry(run, id, cs, places, open_=n == 0, everything=everything)
         for n, (id, cs) in enumerate(list(found.items())[:MOST])
     ]
-    left = len(found) - len(shown)
-    if left > 0:
-        shown.append(el("p", f"and {count(left, 'more program')}", class_="dim"))
-    return joined(shown) if shown else None
+    return joined([*shown, left_out(len(found) - len(shown), "program")]) if shown else None
 
 
 def entry(

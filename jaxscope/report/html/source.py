@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from jaxscope.analysis.hlo.line_costs import LineCost, Place
 from jaxscope.model import sources
 from jaxscope.model.run import Run
-from jaxscope.present.text import Places, count, short_seconds, size
-from jaxscope.report.html.markup import Html, el, joined, scrolling, verbatim
+from jaxscope.present.text import Places, short_seconds, size
+from jaxscope.report.html.markup import Html, el, joined, left_out, scrolling, verbatim
 from jaxscope.schema.keys import Frame
 
 AROUND = 2  # lines that are shown above a line, and as many below it
@@ -68,9 +68,7 @@ def with_costs(
         )
         for file in sorted({f for f, _ in shown}, key=lambda f: -sum(g == f for g, _ in shown))
     ]
-    if len(ranked) > len(shown):
-        tables.append(el("p", f"and {count(len(ranked) - len(shown), 'more line')}", class_="dim"))
-    return joined(tables) if tables else None
+    return joined([*tables, left_out(len(ranked) - len(shown), "line")]) if tables else None
 
 
 def _table(

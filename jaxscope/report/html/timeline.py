@@ -15,7 +15,7 @@ from jaxscope.present.functions import in_a_line, known_cause, phases
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report import sections
-from jaxscope.report.html.markup import Html, el, joined, scrolling
+from jaxscope.report.html.markup import Html, el, joined, left_out, scrolling
 
 UNITS = 10_000  # length of the time axis in units of the drawing; a shorter phase is drawn one unit long
 HEIGHT = 20
@@ -40,16 +40,9 @@ def section(run: Run, job: Job | None, places: Places) -> Html | None:
     if not found or length <= 0:
         return None
     shown = found[:MOST_LANES]
-    rows = [_steps(run, length), *(_lane(run, lane, length, places) for lane in shown)]
+    rows: list[Html | None] = [_steps(run, length), *(_lane(run, lane, length, places) for lane in shown)]
     left = found[MOST_LANES:]
-    if left:
-        rows.append(
-            el(
-                "p",
-                f"and {count(len(left), 'more function')}, {seconds(sum(x.seconds for x in left))}",
-                class_="dim",
-            )
-        )
+    rows.append(left_out(len(left), "function", f", {seconds(sum(x.seconds for x in left))}"))
     if job is not None:
         rows += _ranks(run, job, length)
     labels = [el("span", seconds(length * n / (LABELS - 1)) if n else "0 s") for n in range(LABELS)]
@@ -214,9 +207,10 @@ def _steps(run: Run, length: float) -> Html | None:
     return _row(el("span", "steps", class_="dim", title=words), f"{total:,}", words, *shapes)
 
 
-def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
+def _ranks(run: Run, job: Job, length: float) -> Iterable[Html | None]:
     """Yield a row for each rank (process) of ``job``: a bar from start to end, and ticks where it compiled
-    programs for several processes. ``length`` is that of the time axis in seconds."""
+    programs for several processes. ``length`` is that of the time axis in seconds. The last item names how
+    many ranks are left out; it is None if none is."""
     for rank in job.ranks[:MOST_RANKS]:
         begin = None if rank.began_ns is None else run.seconds_at(rank.began_ns)
         ended = rank.left_ns or rank.last_ns
@@ -233,8 +227,7 @@ def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
                 shapes.append(el("path", title, d=f"M{_at(when, length)} 4V18", class_="tick"))
         words = f"rank {rank.number}: {count(rank.compiled, 'compilation')}, {seconds(rank.seconds)}"
         yield _row(el("span", f"rank {rank.number}"), seconds(rank.seconds), words, *shapes)
-    if len(job.ranks) > MOST_RANKS:
-        yield el("p", f"and {count(len(job.ranks) - MOST_RANKS, 'more rank')}", class_="dim")
+    yield left_out(len(job.ranks) - MOST_RANKS, "rank")
 
 
 def _table(run: Run, places: Places) -> Html:
@@ -255,8 +248,7 @@ def _table(run: Run, places: Places) -> Html:
             places.frame(c.site) or "?",
         )
         rows.append(el("tr", *(el("td", cell) for cell in cells)))
-    left = len(numbered) - len(rows)
-    more = el("p", f"and {count(left, 'more compilation')}", class_="dim") if left > 0 else None
+    more = left_out(len(numbered) - len(rows), "compilation")
     head = el("thead", el("tr", *(el("th", h, scope="col") for h in heads)))
     outside = sum(f.compiled for f in run.functions.values() if not f.user)
     others = f"; {outside:,} more outside your functions are listed below" if outside else ""
