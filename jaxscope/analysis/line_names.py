@@ -87,12 +87,9 @@ def captured(source: str | None, line: int) -> list[str]:
     own = {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)}
     own |= {n.id for n in inside if isinstance(n.ctx, ast.Store)}
     read = dict.fromkeys(n.id for n in inside if n.id not in own)
-    set_anew = set[str]()
-    for n in (n for outer in around if outer is not function for n in ast.walk(outer)):
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
-            set_anew.add(n.id)
-        elif isinstance(n, ast.arg):
-            set_anew.add(n.arg)
+    outside = [n for outer in around if outer is not function for n in ast.walk(outer)]
+    set_anew = {n.id for n in outside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    set_anew |= {n.arg for n in outside if isinstance(n, ast.arg)}
     return [name for name in read if name in set_anew and name != "self"]
 
 
@@ -247,11 +244,9 @@ def computes_only(source: str | None, name: str, callers: frozenset[str] = froze
     found, defined = syntax(source), function(source, name)
     if defined is None or isinstance(defined, ast.AsyncFunctionDef):
         return False
-    names, own = imported(found), set[str]()
-    for n in ast.walk(defined):
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
-            own.add(n.id)
-    for n in ast.walk(defined):
+    names, inside = imported(found), list(ast.walk(defined))
+    own = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for n in inside:
         if isinstance(n, (ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal)):
             return False
         if not isinstance(n, ast.Call):

@@ -844,23 +844,17 @@ def takes_chunks(source: str | None, line: int) -> bool:
     )
 
 
-def makes_no_other_calls(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
-    """Return whether the body of the loop around ``loop_call`` makes no other calls than ``loop_call``, calls
-    of JAX and of jitted functions, and harmless calls such as ``append``. Return False also if the body has
-    an ``if`` or leaves the loop.
+def makes_no_other_calls(
+    loop_call: LoopCall, nodes: Iterable[ast.AST], jitted: Collection[str], modules: Collection[str]
+) -> bool:
+    """Return whether ``nodes``, syntax nodes in the body of the loop around ``loop_call``, make no other
+    calls than ``loop_call``, calls of JAX and of jitted functions, and harmless calls such as ``append``.
+    Return False also if they have an ``if`` or leave the loop.
 
     Args:
       jitted: names of jitted functions.
       modules: the names by which this source refers to JAX and its modules.
     """
-    return _only_calls(loop_call, loop_call.body, jitted, modules)
-
-
-def _only_calls(
-    loop_call: LoopCall, nodes: Iterable[ast.AST], jitted: Collection[str], modules: Collection[str]
-) -> bool:
-    """Return whether ``makes_no_other_calls`` would accept the syntax nodes ``nodes`` as the body of the
-    loop."""
     for node in nodes:
         for n in ast.walk(node):
             if isinstance(n, (*_LEAVES, ast.Raise, ast.If)):
@@ -918,7 +912,7 @@ def scan_of(loop_call: LoopCall, jitted: Collection[str], modules: Collection[st
     conditions = [n for n in loop.body if isinstance(n, ast.If) and _every_nth(n, counters)]
     others = [n for n in loop.body if n not in conditions]
     jitted = {*jitted, *_TO_NUMPY}
-    if not _only_calls(loop_call, others, jitted, modules):
+    if not makes_no_other_calls(loop_call, others, jitted, modules):
         return None
     if any(isinstance(n, (*_LEAVES, ast.Raise)) for c in conditions for n in ast.walk(c)):
         return None

@@ -123,7 +123,8 @@ def handle(args: argparse.Namespace) -> int:
     program = command.parse(words)
     with _ended_in_order(), worktrees.repository() as repository:
         now = repository.uncommitted()
-        before = _run(repository, now, None, _label_of_now(repository, now), program, opts)
+        label = "HEAD" if now == repository.commit_of("HEAD") else "HEAD with uncommitted changes"
+        before = _run(repository, now, None, label, program, opts)
         if opts.patch is not None:
             after = _run(repository, now, opts.patch.resolve(), f"with {opts.patch.name}", program, opts)
         else:
@@ -136,10 +137,6 @@ def handle(args: argparse.Namespace) -> int:
         with console_for(opts.output) as page:
             put(page, trial.lines(found))
     return trial.EXIT_CODES[found.page.verdict]
-
-
-def _label_of_now(repository: Repository, commit: str) -> str:
-    return "HEAD" if commit == repository.commit_of("HEAD") else "HEAD with uncommitted changes"
 
 
 def _run(

@@ -249,32 +249,21 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
     """
     gone, came = Counter(before) - Counter(after), Counter(after) - Counter(before)
     for key in () if one_source else (_in_function, _without_source):
-        _cancel(gone, came, key)
+        for _ in _alike(gone, came, key):
+            pass  # these items did not change
     changed: list[Changed] = []
     where = _line if one_source else _function
     for key in (lambda i: (i.kind, i.axes, where(i)), lambda i: (i.kind, where(i))):
-        changed += _paired(gone, came, key)
+        changed += [Changed(x, y, n) for x, y, n in _alike(gone, came, key) if x != y]
     changed += [Changed(None, item, n) for item, n in came.items()]
     changed += [Changed(item, None, n) for item, n in gone.items()]
     return sorted(changed, key=_weight)
 
 
-def _cancel(gone: Counter[Item], came: Counter[Item], key: Key) -> None:
-    """Remove the items (collectives or fusions) with an equal ``key(item)`` from both counters: these items
-    did not change. ``gone`` counts items of the first program, ``came`` items of the second one."""
-    for _ in _alike(gone, came, key):
-        pass
-
-
-def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]:
-    """Remove the pairs of an item of ``gone`` and an item of ``came`` with an equal ``key(item)``, such as
-    the same line, from both counters. Return those pairs whose two items differ, as changed items."""
-    return [Changed(x, y, n) for x, y, n in _alike(gone, came, key) if x != y]
-
-
 def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple[Item, Item, int]]:
     """Yield (item of ``gone``, item of ``came``, number of such pairs) for items with an equal ``key(item)``,
-    and remove these pairs from both counters. An item is a collective or a fusion."""
+    such as the same line, and remove these pairs from both counters. ``gone`` counts items (collectives or
+    fusions) of the first program, ``came`` items of the second one."""
     waiting = grouped((key(item), item) for item in gone)
     for item in list(came):
         for other in waiting.get(key(item), ()):

@@ -36,7 +36,8 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
             continue
         for line in batched.lines:
             source = sources.of(run)(line.file)
-            for call in _conditionals(source, line.line):
+            calls = (c for c in calls_from(source, line.line) if last_name(c.func) in CONDITIONALS)
+            for call in calls:
                 branches = [*_branches(call)]
                 if not any(_has_work(batched, line.file, b) for b in branches):
                     branches = [*_listed(source, batched, line.file)]
@@ -97,11 +98,6 @@ def work_before_branch(run: Run) -> Iterator[Finding]:
             seconds=running_share(run, f, one.share),
             at_most=True,
         )
-
-
-def _conditionals(source: str | None, line: int) -> list[ast.Call]:
-    """Return the calls of ``cond`` and ``switch`` that begin on ``line`` of the text ``source``."""
-    return [c for c in calls_from(source, line) if last_name(c.func) in CONDITIONALS]
 
 
 def _has_work(batched: BatchedBranches, file: str, branch: ast.expr) -> bool:

@@ -150,7 +150,8 @@ def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> 
     """Return whether the body of the loop around ``call`` makes hardly any calls but ``call``, those of JAX
     and of ``jitted`` functions."""
     source = sources.of(run)(c.site.file) if c.site is not None else None
-    return loop_calls.makes_no_other_calls(call, jitted, names_of(syntax(source).imports, JAX_ROOTS))
+    modules = names_of(syntax(source).imports, JAX_ROOTS)
+    return loop_calls.makes_no_other_calls(call, call.body, jitted, modules)
 
 
 def _rows(run: Run, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:

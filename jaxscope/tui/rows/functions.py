@@ -120,10 +120,6 @@ def attempt_columns(run: Run, all_attempts: Sequence[Attempt]) -> list[Column[At
     ]
 
 
-def attempt_id(a: Attempt) -> str:
-    return a.compilation.id
-
-
 class KeyRow(NamedTuple):
     """One row of the table that compares two cache keys: a part of a key, for example an argument.
 
@@ -177,10 +173,6 @@ def key_columns(*, compared: bool, before_title: str = "nearest earlier key") ->
     if compared:
         columns.append(Column(before_title, before))
     return [*columns, Column("this key", now)]
-
-
-def key_row_id(r: KeyRow) -> str:
-    return r.name
 
 
 def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> list[Part]:

@@ -49,7 +49,7 @@ class Functions(View):
         )
         self.attempts: TableView[rows.Attempt] = TableView(
             (),
-            rows.attempt_id,
+            lambda a: a.compilation.id,
             title="Compilations",
             id="attempts",
             about=(
@@ -59,7 +59,7 @@ class Functions(View):
         )
         self.key: TableView[rows.KeyRow] = TableView(
             (),
-            rows.key_row_id,
+            lambda r: r.name,
             title="Key",
             id="key",
             empty="The cache key of this call was not recorded.",
