@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis import line_names, loop_calls
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.loop_calls import names_in, root
 from jaxscope.analysis.rewrap_site import (
     COMPREHENSIONS,
@@ -225,11 +226,8 @@ def _functions(file_syntax: Syntax) -> dict[str, list[ast.FunctionDef]]:
     others |= {a.arg for a in ast.walk(file_syntax.tree) if isinstance(a, ast.arg)} | _stored(
         file_syntax.tree
     ).keys()
-    defined: dict[str, list[ast.FunctionDef]] = {}
-    for n in file_syntax.blocks:
-        if isinstance(n, ast.FunctionDef) and n not in methods and n.name not in others:
-            defined.setdefault(n.name, []).append(n)
-    return defined
+    defined = (n for n in file_syntax.blocks if isinstance(n, ast.FunctionDef) and n not in methods)
+    return grouped((n.name, n) for n in defined if n.name not in others)
 
 
 def _is_changed(body: ast.Lambda | ast.FunctionDef) -> bool:

@@ -259,4 +259,4 @@ def named(leaf: Path, names: Sequence[tuple[Path, str]]) -> str:
     best = max(
         (n for n in names if leaf[: len(n[0])] == n[0]), key=lambda n: len(n[0]), default=((), "result")
     )
-    return "result" + "".join(leaf) if best is None else best[1] + "".join(leaf[len(best[0]) :])
+    return best[1] + "".join(leaf[len(best[0]) :])

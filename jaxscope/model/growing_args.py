@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Sequence
 
 from jaxscope.analysis.feedback import same_leaves
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.keys import Facts, LeafFacts
 from jaxscope.analysis.paths import root, split
 from jaxscope.model import causes, key_index, predictions
@@ -25,10 +26,8 @@ Caused = tuple[Compilation, Cause]  # a call that missed a cache, and why
 
 def arguments(run: Run, f: Function) -> frozenset[str]:
     """Return the names of the arguments of ``f`` that ``f`` itself makes longer from call to call."""
-    found: dict[str, list[Caused]] = {}
-    for c, cause in causes.reasons(f, run).get("shape", []):
-        if cause.path is not None:
-            found.setdefault(root(cause.path), []).append((c, cause))
+    resized = causes.reasons(f, run).get("shape", [])
+    found = grouped((root(cause.path), (c, cause)) for c, cause in resized if cause.path is not None)
     return frozenset(name for name, misses in found.items() if mostly(run, misses))
 
 

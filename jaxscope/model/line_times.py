@@ -109,9 +109,7 @@ def setup(run: Run) -> list[Spent]:
 def by_line(run: Run) -> list[Spent]:
     """Return how long the main thread did each thing (waiting, compiling, ...) at each of the user's lines,
     the longest time first. Empty if nothing was measured."""
-    found: dict[tuple[str, str, int], list[LineTime]] = {}
-    for doing, entry in entries(run):
-        found.setdefault((doing, entry.stack[0].file, entry.stack[0].line), []).append(entry)
+    found = grouped(((doing, *entry.stack[0].place), entry) for doing, entry in entries(run))
     spent = [_sum(doing, members) for (doing, _, _), members in found.items()]
     return sorted(spent, key=lambda s: -s.seconds)
 
@@ -500,10 +498,8 @@ def _innermost(nested: list[tuple[_Loops, LineTime]], depth: int, least: float) 
 def traced(run: Run) -> list[Spent]:
     """Return the seconds in which JAX traced each line of the user, the longest time first. The first of
     ``callers`` is the line whose call made JAX trace."""
-    found: dict[tuple[str, int], list[LineTime]] = {}
-    for doing, entry in entries(run):
-        if doing == COMPILING and entry.traced:
-            found.setdefault(entry.traced[0].place, []).append(entry)
+    tracing = (entry for doing, entry in entries(run) if doing == COMPILING and entry.traced)
+    found = grouped((entry.traced[0].place, entry) for entry in tracing)
     spent = []
     for members in found.values():
         most = max(members, key=lambda entry: entry.seconds)

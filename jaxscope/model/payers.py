@@ -16,6 +16,7 @@ import msgspec
 
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.causes import SHAPES
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.loop_calls import functions_called
 from jaxscope.analysis.rewrap_site import (
     depends_on_a_condition,
@@ -375,10 +376,8 @@ def _of_function(run: Run, f: Function, *, advised: bool) -> Iterator[Unadvised]
     each line that called it. With ``advised``, the recompiles of ``f`` are left out: a finding (a problem
     that a rule found) is about these."""
     again = {c.id: c.seconds for c in recompilations(f, run)}
-    lines: dict[tuple[str, int] | None, list[Compilation]] = {}
-    for c in f.compilations:
-        if c.entry != "nested" and (c.id not in again or not advised):
-            lines.setdefault(_place(c.site), []).append(c)
+    left = [c for c in f.compilations if c.entry != "nested" and (c.id not in again or not advised)]
+    lines = grouped((_place(c.site), c) for c in left)
     for calls in lines.values():
         repeated = sum(again.get(c.id, 0.0) for c in calls)
         yield Unadvised(calls[0].site, [f], 0, sum(c.seconds for c in calls), repeated)

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterator
 from itertools import zip_longest
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.rewrap_site import syntax
 from jaxscope.analysis.stablehlo.out_of_bounds import OutOfBounds
 from jaxscope.model import sources
@@ -92,12 +93,8 @@ def _outside_jit(run: Run, c: Compilation) -> OutOfBounds | None:
 @functools.lru_cache(8)
 def _subscripts(source: str | None) -> dict[tuple[int, int | None], list[ast.expr]]:
     """Return (line, column) -> the indices of the expressions that begin there."""
-    file_syntax = syntax(source)
-    found: dict[tuple[int, int | None], list[ast.expr]] = {}
-    for node in ast.walk(file_syntax.tree) if file_syntax is not None else ():
-        if isinstance(node, ast.Subscript):
-            found.setdefault((node.lineno, node.col_offset), []).append(node.slice)
-    return found
+    items = (n for n in ast.walk(syntax(source).tree) if isinstance(n, ast.Subscript))
+    return grouped(((n.lineno, n.col_offset), n.slice) for n in items)
 
 
 def _indices(node: ast.expr, rank: int) -> list[int | None]:

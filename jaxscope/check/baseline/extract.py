@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.programs import Texts
 from jaxscope.check.baseline import schema
 from jaxscope.model import causes, metrics, transfers
@@ -88,9 +89,7 @@ def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) ->
         if f.user and (f.traces or f.lowerings or f.compiled)
     }
     eager = _eager(run, names)
-    by_key: dict[str, list[Finding]] = {}
-    for finding in (f for f in findings if not f.by_chance):
-        by_key.setdefault(finding_key(names, run, finding), []).append(finding)
+    by_key = grouped((finding_key(names, run, f), f) for f in findings if not f.by_chance)
     moved = _transfers(run, names)
     copies = {
         where: {kind: sum(t.count or 0 for t in members) for kind, members in kinds.items()}
