@@ -53,7 +53,7 @@ def find(source: str | None) -> list[Wrapped]:
     if source is None or "mode" not in source:
         return []
     scopes = [found.tree, *found.functions()]
-    known = _Known(*_padded(scopes))
+    known = _known(scopes)
     compared = {
         name
         for n in ast.walk(found.tree)
@@ -100,19 +100,16 @@ class _Known(NamedTuple):
         return _line_of(value, self.padded) if isinstance(value, ast.expr) else self.padded.get(value)
 
 
-def _padded(
-    scopes: Sequence[ast.AST],
-) -> tuple[dict[_Key, int], list[tuple[ast.AST, _Key, ast.expr | _Key]]]:
-    """Return (name of each value that is padded with -1 -> the line that pads it, list of (scope, name,
-    value) of all assignments). Values are followed through assignments, four times (``_ROUNDS``)."""
-    pairs = [(scope, *pair) for scope in scopes for pair in _pairs(scope)]
-    padded = dict[_Key, int]()
+def _known(scopes: Sequence[ast.AST]) -> _Known:
+    """Return which values in ``scopes``, the functions and the module of a file, may be padded. Values are
+    followed through assignments, four times (``_ROUNDS``)."""
+    known = _Known({}, [(scope, *pair) for scope in scopes for pair in _pairs(scope)])
     for _ in range(_ROUNDS):
-        for _, key, value in pairs:
-            line = _line_of(value, padded) if isinstance(value, ast.expr) else padded.get(value)
+        for _, key, value in known.pairs:
+            line = known.line_of(value)
             if line is not None:
-                padded.setdefault(key, line)
-    return padded, pairs
+                known.padded.setdefault(key, line)
+    return known
 
 
 def _pairs(scope: ast.AST) -> Iterator[tuple[_Key, ast.expr | _Key]]:

@@ -77,17 +77,11 @@ def around_simulator(run: Run, loop: tuple[str, int, int]) -> Fix | None:
     """Return the advice to jit the parts of an iteration of ``loop`` (file, first line, last line) before and
     after a line that reads a value for Python code, such as a simulator, on whose result the next iteration
     depends. None if there is no such line."""
-    file, first, last = loop
-    source = sources.of(run)(file)
+    source = sources.of(run)(loop[0])
     counts: dict[tuple[Frame, str], int] = {}
     for t in transfers.transfers(run):
         at = t.source
-        if (
-            t.direction == transfers.TO_HOST
-            and at is not None
-            and at.file == file
-            and first <= at.line <= last
-        ):
+        if t.direction == transfers.TO_HOST and at is not None and _within(at, loop):
             counts[at, t.text or f"{t.kind}()"] = t.count or 0
     for at, text in sorted(counts, key=lambda read: -counts[read]):
         method = loop_calls.given_to_object(source, at.line)
@@ -152,9 +146,12 @@ def slugs(fix: Fix) -> Iterator[str]:
 def _ends(run: Run, at: Frame | None, loop: tuple[str, int, int] | None) -> bool:
     """Return whether the line ``at`` decides whether ``loop`` (as in ``with_obstacles``) ends, so that its
     condition can stay outside of a function that computes one iteration."""
-    if at is None or loop is None or at.file != loop[0] or not loop[1] <= at.line <= loop[2]:
-        return False
-    return ends_the_loop(sources.of(run)(at.file), at.line)
+    return at is not None and _within(at, loop) and ends_the_loop(sources.of(run)(at.file), at.line)
+
+
+def _within(at: Frame, loop: tuple[str, int, int] | None) -> bool:
+    """Return whether the line ``at`` is in ``loop`` (as in ``with_obstacles``)."""
+    return loop is not None and at.file == loop[0] and loop[1] <= at.line <= loop[2]
 
 
 def _reads(run: Run, functions: Functions, loop: tuple[str, int, int] | None) -> list[Transfer]:
@@ -165,8 +162,7 @@ def _reads(run: Run, functions: Functions, loop: tuple[str, int, int] | None) ->
         at = t.source
         if t.direction != transfers.TO_HOST or at is None:
             continue
-        in_loop = loop is not None and at.file == loop[0] and loop[1] <= at.line <= loop[2]
-        if (at.file, at.function) in functions or (in_loop and t.kind == "bool"):
+        if (at.file, at.function) in functions or (t.kind == "bool" and _within(at, loop)):
             text = sources.line(run, at)
             if text and _needs_the_value(t.kind, text):
                 found.setdefault(at.place, t)
@@ -242,7 +238,6 @@ def _sliced(
         at, new = t.source, sizes_under_jit.dynamic_slice(t.text) if t.kind == "int" else None
         if at is None or new is None or t.text is None:
             continue
-        in_loop = loop is not None and at.file == loop[0] and loop[1] <= at.line <= loop[2]
-        if in_loop or (at.file, at.function.partition(".<locals>.<")[0]) in functions:
+        if _within(at, loop) or (at.file, at.function.partition(".<locals>.<")[0]) in functions:
             return at, t.text, new
     return None

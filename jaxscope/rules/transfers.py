@@ -24,6 +24,7 @@ from jaxscope.analysis.loop_calls import (
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.rewrap_site import (
     Syntax,
+    assigned_calls,
     depends_on_a_condition,
     ends_the_loop,
     in_a_loop,
@@ -575,13 +576,9 @@ def _is_permutation(file_syntax: Syntax, index: ast.expr) -> bool:
     one."""
     if isinstance(index, ast.Call):
         return last_name(index.func) == "permutation"
-    return isinstance(index, ast.Name) and any(
-        isinstance(n, ast.Assign)
-        and any(isinstance(t, ast.Name) and t.id == index.id for t in n.targets)
-        and isinstance(n.value, ast.Call)
-        and last_name(n.value.func) == "permutation"
-        for n in ast.walk(file_syntax.tree)
-    )
+    calls = assigned_calls(ast.walk(file_syntax.tree))
+    made = {name for name, call in calls if last_name(call.func) == "permutation"}
+    return isinstance(index, ast.Name) and index.id in made
 
 
 def _what(t: Transfer) -> str:
