@@ -1,6 +1,7 @@
-"""Measure the times that the pages of JX202, JX209, JX210, JX211, JX305 and JX516 state: the problem and the advice, side by side.
+"""Measure the times that the pages of JX202, JX209, JX210, JX211, JX305 and JX516 state: the problem and the advice, side by side. Also
+the time of ``init`` with and without jit (JX133, benchmarks/README.md).
 
-python benchmarks/advice_times.py     # JX305 needs diffrax
+python benchmarks/advice_times.py     # JX305 needs diffrax, JX133 flax
 """
 
 from __future__ import annotations
@@ -185,6 +186,72 @@ def draws() -> None:
         print(f"JX202  84 draws, {name:11} {time.process_time() - start:6.1f} s of processor time")
 
 
+def loops() -> None:
+    """Compare unrolled loops of small iterations with the same loops as a fori_loop."""
+    shifts = jnp.array([(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (-1, -1), (1, -1)])
+
+    def stream(grid: jax.Array, loop: Callable[..., Any]) -> Any:
+        def move(i: Any, moved: jax.Array) -> jax.Array:
+            return moved.at[:, :, i].set(jnp.roll(grid[:, :, i], shifts[i], (0, 1)))
+
+        return loop(0, 9, move, grid)
+
+    def leapfrog(state: jax.Array, loop: Callable[..., Any]) -> Any:
+        def move(i: Any, state: jax.Array) -> jax.Array:
+            position, speed = state
+            position = position + 0.01 * speed
+            return jnp.stack([position, speed - 0.01 * jnp.tanh(matrix @ position)])
+
+        return loop(0, 50, move, state)
+
+    def unrolled(first: int, last: int, body: Callable[..., Any], state: Any) -> Any:
+        for i in range(first, last):
+            state = body(i, state)
+        return state
+
+    matrix = jax.random.normal(jax.random.key(0), (8, 8))
+    for name, step, start in (
+        ("9 writes into a grid", stream, jnp.ones((300, 120, 9))),
+        ("50 leapfrog steps of 8 numbers", leapfrog, jnp.ones((2, 8))),
+    ):
+        spent = []
+        for loop in (unrolled, jax.lax.fori_loop):
+            jitted = jax.jit(lambda state, step=step, loop=loop: step(state, loop))
+            began = time.process_time()
+            jax.block_until_ready(jitted(start))
+            first = time.process_time() - began
+            spent.append(f"{first:.2f} s at first, {milliseconds(jitted, start):.3f} ms for a call")
+        print(f"JX202  {name}: unrolled {spent[0]}; fori_loop {spent[1]}")
+
+
+def initializations() -> None:
+    """Compare ``init`` of two Flax models with and without jit, in processor time."""
+    if importlib.util.find_spec("flax") is None:
+        print("JX133  flax is not installed")
+        return
+    import flax.linen as nn
+
+    class Block(nn.Module):
+        @nn.compact
+        def __call__(self, x: jax.Array) -> jax.Array:
+            x = x + nn.MultiHeadDotProductAttention(4)(nn.LayerNorm()(x))
+            return x + nn.Dense(64)(nn.gelu(nn.Dense(256)(nn.LayerNorm()(x))))
+
+    blocks = nn.Sequential([nn.Dense(64), *(Block() for _ in range(6))])
+    image = [nn.Conv(16, (3, 3)), nn.relu, lambda x: x.reshape(1, -1), nn.Dense(64), nn.relu, nn.Dense(10)]
+    for name, model, x in (
+        ("a small CNN", nn.Sequential(image), jnp.ones((1, 16, 16, 1))),
+        ("6 transformer blocks", blocks, jnp.ones((2, 17, 48))),
+    ):
+        spent = []
+        for init in (model.init, jax.jit(model.init)):
+            jax.clear_caches()
+            began = time.process_time()
+            jax.block_until_ready(init(jax.random.key(0), x))
+            spent.append(time.process_time() - began)
+        print(f"JX133  init of {name}: {spent[0]:.1f} s of processor time, with jit {spent[1]:.1f} s")
+
+
 def stored() -> None:
     s = jax.random.normal(jax.random.key(0), (3200, 220))
 
@@ -236,6 +303,8 @@ if __name__ == "__main__":
     deposits()
     powers()
     draws()
+    loops()
+    initializations()
     stored()
     if importlib.util.find_spec("diffrax") is not None:
         tolerances()
