@@ -28,6 +28,7 @@ from jaxscope.analysis.rewrap_site import (
 from jaxscope.schema.libraries import JAX_ROOTS, TRACED_WHOLE
 
 GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
+REVERSE = GRADIENTS | {"vjp", "filter_vjp", "jacrev", "hessian"}  # compute gradients in reverse
 OF_ARRAYS = frozenset(  # attributes of arrays and of dicts
     {"T", "at", "dtype", "imag", "mT", "ndim", "real", "shape", "size", "get", "items", "keys", "values"}
     | {"all", "any", "argmax", "argmin", "argsort", "astype", "clip", "conj", "copy", "cumsum", "dot"}
@@ -325,6 +326,11 @@ def _is_mesh(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return last_name(node.func) in _MESH_MAKERS
     return "mesh" in (last_name(node) or "").lower()
+
+
+def differentiates(source: str | None) -> bool:
+    """Return whether a file calls ``jax.grad`` or another function that computes gradients in reverse."""
+    return any(last_name(call.func) in REVERSE for call in syntax(source).all_calls())
 
 
 def full_names(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, str]:

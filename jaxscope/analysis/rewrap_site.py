@@ -400,9 +400,23 @@ def counts_only(source: str | None, line: int) -> bool:
     return isinstance(over, ast.Call) and last_name(over.func) == "range" and loop.target.id not in read
 
 
-def tests_of_target(source: str | None, line: int) -> list[tuple[int, str]]:
-    """Return (line, condition) for each ``if`` in the innermost ``for`` loop around ``line`` whose condition
-    reads the loop's variable: ``i < n - 1`` in ``for i in range(n)``. Conditional expressions count, too."""
+class TargetTest(NamedTuple):
+    """An ``if`` in a loop whose condition reads the loop's variable. Conditional expressions count, too.
+
+    Attributes:
+      line: the line of the condition.
+      text: the condition: ``i < n - 1``.
+      first: whether it tells the first iteration from the others (``i > 0``); False: the last one
+        (``i < n - 1``); None: other iterations, or unknown.
+    """
+
+    line: int
+    text: str
+    first: bool | None
+
+
+def tests_of_target(source: str | None, line: int) -> list[TargetTest]:
+    """Return the conditions in the innermost ``for`` loop around ``line`` that read the loop's variable."""
     loop = innermost_loop(source, line)
     if not isinstance(loop, ast.For):
         return []
@@ -410,15 +424,50 @@ def tests_of_target(source: str | None, line: int) -> list[tuple[int, str]]:
     inside = (n for statement in loop.body for n in ast.walk(statement))
     tests = [n.test for n in inside if isinstance(n, (ast.If, ast.IfExp))]
     read = (t for t in tests if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(t)))
-    return [(t.lineno, ast.unparse(t)) for t in read]
+    return [TargetTest(t.lineno, ast.unparse(t), _tells_first(t)) for t in read]
 
 
-def appends(source: str | None, line: int) -> bool:
-    """Return whether the innermost loop around ``line`` in the same function appends to a list, or inserts
-    into one."""
+def _tells_first(test: ast.expr) -> bool | None:
+    """Return ``TargetTest.first`` of the condition ``test``."""
+    match test:
+        case ast.Name() | ast.UnaryOp(op=ast.Not(), operand=ast.Name()):
+            return True
+        case ast.Compare(
+            left=ast.Name(), ops=[ast.Gt() | ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=0)]
+        ):
+            return True
+        case ast.Compare(
+            left=ast.Name(),
+            ops=[ast.Lt() | ast.Eq() | ast.NotEq()],
+            comparators=[ast.BinOp(op=ast.Sub(), right=ast.Constant(value=1))],
+        ):
+            return False
+    return None
+
+
+def appended(source: str | None, line: int) -> list[str]:
+    """Return the lists, as text, to which the innermost loop around ``line`` in the same function appends, or
+    into which it inserts."""
     loop = innermost_loop(source, line)
     calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call)] if loop is not None else []
-    return any(isinstance(c.func, ast.Attribute) and c.func.attr in ("append", "insert") for c in calls)
+    added = [
+        c.func for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in ("append", "insert")
+    ]
+    return list(dict.fromkeys(ast.unparse(n.value) for n in added))
+
+
+def begin_empty(source: str | None, line: int) -> bool:
+    """Return whether the lists to which the innermost loop around ``line`` appends are empty when the loop
+    begins: the function around it assigns only ``[]`` to each, and appends to it nowhere else."""
+    file_syntax = syntax(source)
+    loop, scope = innermost_loop(source, line), scope_around(file_syntax, line) or file_syntax.tree
+    for name in appended(source, line):
+        values = assigned(scope, name)
+        added = [n for n in ast.walk(scope) if isinstance(n, ast.Attribute) and ast.unparse(n.value) == name]
+        empty = all(isinstance(v, ast.List) and not v.elts for v in values)
+        if loop is None or not values or not empty or not all(spans(loop, n.lineno) for n in added):
+            return False
+    return True
 
 
 def ends_the_loop(source: str | None, line: int) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 import msgspec
 
 from jaxscope.analysis import line_names, loop_calls
+from jaxscope.analysis.array_names import holds_array
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import call_at
@@ -302,7 +303,7 @@ def with_inner_loops(run: Run, fix: Fix, inner: Sequence[Frame]) -> Fix:
         "fix-inner-loop",
         fix=fix.words,
         loop=first,
-        instead=message("fix-loop-by-scan" if in_order else "fix-loop-by-vmap"),
+        instead=message("fix-loop-by-scan") if in_order else _by_vmap(run, first),
         same=message("same-for-loops", loops=Names(tuple(same), MORE_LOOPS)) if same else None,
         others=message(
             "other-loops",
@@ -314,6 +315,16 @@ def with_inner_loops(run: Run, fix: Fix, inner: Sequence[Frame]) -> Fix:
     )
     arguments = {**fix.arguments, "inner": [first.file, first.line, first.function]}
     return Fix(words, fix.kind, arguments)
+
+
+def _by_vmap(run: Run, line: Frame) -> Message:
+    """Return the advice to replace the loop that begins on ``line`` by ``jax.vmap``."""
+    text = sources.of(run)(line.file)
+    loop = loop_calls.loop_from(text, line.line)
+    over = loop.iter if isinstance(loop, ast.For) else None
+    counts = isinstance(over, ast.Call) and last_name(over.func) == "range"
+    known = counts or (isinstance(over, ast.Name) and holds_array(text, line.line, over.id))
+    return message("fix-loop-by-vmap", listed=None if known else message("loop-over-a-list"))
 
 
 def _runs_in_order(run: Run, line: Frame) -> bool:

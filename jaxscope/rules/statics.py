@@ -128,8 +128,13 @@ def changing_static_value(group: Group) -> Fix | None:
     words, what = _ordinary(group, path), "ordinary_argument"
     loop = _loop_counted(group) if kind == WHOLE else None
     if loop is not None:
-        words, what = message("fix-static-count", path=path, loop=loop, ordinary=words), "fori_loop"
-        return Fix(words, what, {"path": group.cause.path, "loop": [loop.file, loop.line]})
+        arguments = {"path": group.cause.path, "loop": [loop.file, loop.line]}
+        files = dict.fromkeys(at.file for at in (loop, *group.compilations[-1].lines))
+        if any(line_names.differentiates(group.source(file)) for file in files):
+            words = message("fix-static-count-of-gradient", path=path, loop=loop, ordinary=words)
+        else:
+            words = message("fix-static-count", path=path, loop=loop, ordinary=words)
+        return Fix(words, "fori_loop", arguments)
     if kind == WHOLE:
         words = message("fix-static-size", path=path, ordinary=words)
     elif kind == WORD:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
+from jaxscope.analysis.array_names import holds_array
 from jaxscope.analysis.loop_calls import Iterated, arrays_iterated, takes_chunks, writes_elements
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.rewrap_site import (
-    appends,
+    appended,
+    begin_empty,
     changed_through_methods,
     counts_only,
     in_a_loop,
@@ -187,9 +189,17 @@ def _with_conditions(advice: Fix, text: str | None, line: Frame, largest: Repeat
         advice = extended(advice, "fix-object-in-scan", names=Names(names)) or advice
     found = tests_of_target(text, line.line)
     if found:
-        at, expression = found[0]
-        tested = Frame(line.file, at, line.function)
-        advice = extended(advice, "fix-tests-of-index", line=tested, expression=expression)
+        test = found[0]
+        place = message("iteration-outside")
+        if test.first is not None:
+            place = message("iteration-before") if test.first else message("iteration-after")
+        advice = extended(
+            advice,
+            "fix-tests-of-index",
+            line=Frame(line.file, test.line, line.function),
+            expression=test.text,
+            place=place,
+        )
     return advice if largest.grows else extended(advice, "fix-scan-and-measure")
 
 
@@ -337,32 +347,46 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
     library = next((r.library for r in blocks if r.library), None)
     text = sources.of(run)(line.file) if line is not None else None
     if library is None and line is not None and counts_only(text, line.line):
-        collected = _returns(message("scan-collects")) if appends(text, line.line) else None
+        collected = _returns(_appended(text, line.line)) if appended(text, line.line) else None
         same = "jax.lax.scan" if collected is not None else spelling(library).same
         words = message("fix-same-iterations", same=same, collected=collected)
         return Fix(words, "scan", {"library": library})
     over = arrays_iterated(text, line.line) if line is not None and library != LINEN else None
     if over is not None and forward and line is not None:
-        output = message("scan-collects" if appends(text, line.line) else "scan-output-or-none")
+        output = message("scan-output-or-none")
+        if appended(text, line.line):
+            output = _appended(text, line.line)
         if writes_elements(text, line.line):
             output = message("scan-collects-elements")
         scan = spelling(library).scan
-        words = message("fix-scan-over", scan=scan, **_scanned(over), collected=_returns(output))
+        words = message(
+            "fix-scan-over", scan=scan, **_scanned(over, text, line.line), collected=_returns(output)
+        )
         return Fix(words, "scan", {"scan": scan, "library": library})
     in_module = line is not None and line.function.rpartition(".")[2] in ("__call__", "setup")
     return _scan(library if library != LINEN or in_module else None, blocks[0].times)
 
 
-def _scanned(over: Iterated) -> dict[str, Field]:
-    """Return fields of the advice to write a loop as a scan over ``over``."""
+def _scanned(over: Iterated, text: str | None, line: int) -> dict[str, Field]:
+    """Return fields of the advice to write the loop at ``line`` as a scan over ``over``. ``text`` is the
+    source of the file."""
     array = over.arrays[0] if len(over.arrays) == 1 else f"({', '.join(over.arrays)})"
-    listed = message("scan-stack-first", name=array) if array.isidentifier() else None
+    names = [a for a in over.arrays if a.isidentifier() and not holds_array(text, line, a)]
+    listed = None
+    if names:
+        certain = holds_array(text, line, names[0]) is False and len(over.arrays) == 1
+        listed = message("scan-stack-this-list" if certain else "scan-stack-first", name=names[0])
     return {
         "array": array,
-        "listed": listed if len(over.arrays) == 1 else message("scan-stack-each"),
+        "listed": listed if len(names) < 2 else message("scan-stack-each"),
         "shifted": message("scan-shifted", element=over.shifted) if over.shifted is not None else None,
         "reverse": message("scan-reversed") if over.reverse else None,
     }
+
+
+def _appended(text: str | None, line: int) -> Message:
+    """Return a clause about a list to which the loop at ``line`` appends; ``text`` is the file's source."""
+    return message("scan-collects", first=None if begin_empty(text, line) else message("scan-first-elements"))
 
 
 def _returns(output: Message) -> Message:

@@ -222,8 +222,18 @@ def test_a_loop_that_only_counts_does_not_read_its_variable(head, same):
 
 def test_a_loop_that_appends_to_a_list_is_seen():
     source = "def f(x):\n    found = []\n    for _ in range(9):\n        x = x + 1\n{}    return found\n"
-    assert rewrap_site.appends(source.format("        found.append(x)\n"), 4)
-    assert not rewrap_site.appends(source.format("    found.append(x)\n"), 4)
+    assert rewrap_site.appended(source.format("        found.append(x)\n"), 4) == ["found"]
+    assert rewrap_site.appended(source.format("    found.append(x)\n"), 4) == []
+
+
+@pytest.mark.parametrize(
+    ("begins", "empty"),
+    [("[]", True), ("[x]", False), ("list(x)", False), ("[]\n    found.append(x)", False)],
+)
+def test_a_list_that_is_filled_before_the_loop_does_not_begin_empty(begins, empty):
+    source = f"def f(x):\n    found = {begins}\n    for _ in range(9):\n        found.append(x)\n    return found\n"
+    at = source[: source.index("        found")].count("\n") + 1
+    assert rewrap_site.begin_empty(source, at) is empty
 
 
 def test_a_condition_ends_the_loop_if_its_body_leaves_it():
@@ -282,5 +292,7 @@ def test_a_loop_that_runs_once_is_told_from_one_that_is_called_often():
 
 def test_conditions_on_the_variable_of_a_loop_are_found():
     source = "for i, x in enumerate(xs):\n    y = x if i else 0\n    if y > 1 and i < n - 1:\n        z = x\n    if y: z = y\n"
-    assert rewrap_site.tests_of_target(source, 4) == [(2, "i"), (3, "y > 1 and i < n - 1")]
+    assert rewrap_site.tests_of_target(source, 4) == [(2, "i", True), (3, "y > 1 and i < n - 1", None)]
+    last = "for i in range(n):\n    y = x if i < n - 1 else 0\n    if i == 0: z = y\n"
+    assert [t.first for t in rewrap_site.tests_of_target(last, 2)] == [False, True]
     assert rewrap_site.tests_of_target("while n:\n    if n: pass\n", 2) == []

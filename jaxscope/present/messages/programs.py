@@ -94,9 +94,13 @@ TEMPLATES = {
     "scan-stack-first": (
         " (if {name} is a list, stack it first: jax.tree.map(lambda *x: jnp.stack(x), *{name}))"
     ),
+    "scan-stack-this-list": " (stack this list first: jax.tree.map(lambda *x: jnp.stack(x), *{name}))",
     "scan-collects": (
-        "what the loop appended to a list. The second result of scan has these of all iterations, stacked (if"
-        " the list had elements before the loop, put them in front: jnp.concatenate)"
+        "what the loop appended to a list. The second result of scan has these of all iterations, stacked"
+        "{first}"
+    ),
+    "scan-first-elements": (
+        " (if the list had elements before the loop, put them in front: jnp.concatenate)"
     ),
     "scan-collects-elements": (
         "the element that the loop wrote with .at[...].set. The second result of scan has these of all"
@@ -128,8 +132,11 @@ TEMPLATES = {
     ),
     "fix-tests-of-index": (
         "{fix}. There, the loop's variable is an array, which Python's if cannot test: at {line}, use"
-        " jnp.where or jax.lax.cond instead of 'if {expression}', or write that iteration before or after it"
+        " jnp.where or jax.lax.cond instead of 'if {expression}', or write {place}"
     ),
+    "iteration-before": "the first iteration before it",
+    "iteration-after": "the last iteration after it",
+    "iteration-outside": "that iteration before or after it",
     "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
     "scan-stack-list": " (from a list of pytrees: jax.tree.map(lambda *x: jnp.stack(x), *layers))",
     "scan-create-stacked": " ({maker} creates layers with stacked parameters)",

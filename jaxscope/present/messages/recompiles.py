@@ -226,10 +226,15 @@ TEMPLATES = {
         " static: round it up to one of a few values, and mask the part that is not needed"
     ),
     "fix-static-count": (
-        "write the loop at {loop}, which runs {path} times and which JAX unrolls, as a jax.lax.scan with the"
-        " largest number of iterations, in which an iteration with i >= {path} changes nothing"
-        " (jnp.where(i < {path}, new, old)), and {ordinary}: one program then runs any number of iterations."
-        " If no gradient goes through the loop, jax.lax.fori_loop(0, {path}, ...) does the same"
+        "JAX unrolls the loop at {loop}, which has {path} iterations. Write it as"
+        " jax.lax.fori_loop(0, {path}, ...), and {ordinary}: one program then runs any number of iterations"
+    ),
+    "fix-static-count-of-gradient": (
+        "JAX unrolls the loop at {loop}, which has {path} iterations. Write it as a jax.lax.scan over"
+        " jnp.arange(longest), where longest is the largest {path} in the program, and let the iterations"
+        " i >= {path} change nothing (jnp.where(i < {path}, new, old)); then {ordinary}. One program then"
+        " runs any number of iterations. (A jax.lax.fori_loop is no solution: if its number of iterations is"
+        " an argument, JAX cannot differentiate it with jax.grad)"
     ),
     "fix-static-object": (
         "take the values that vary out of {path} and pass them as ordinary arguments; keep all other values"

@@ -255,9 +255,8 @@ TEMPLATES = {
         " the loop by one call of jax.jit(jax.vmap({function})), with None in in_axes for arguments that stay"
         " the same (name static ones in static_argnums of this jit, too)"
     ),
-    "fix-loop-by-vmap": (
-        "use jax.vmap (or jax.lax.scan) over what it iterates over (if that is a list, stack it first)"
-    ),
+    "fix-loop-by-vmap": ("use jax.vmap (or jax.lax.scan) over what it iterates over{listed}"),
+    "loop-over-a-list": " (if that is a list, stack it first)",
     "fix-loop-by-scan": (
         "each iteration needs results of the one before, so write it as jax.lax.scan or jax.lax.fori_loop (a"
         " loop of only a few iterations can stay a Python loop)"

@@ -1,5 +1,5 @@
 # Mended: a scan over the largest number of steps, of which the last ones change nothing
-# applies: fix-static-count, fix-ordinary-argument
+# applies: fix-static-count-of-gradient, fix-ordinary-argument
 import jax
 import jax.numpy as jnp
 import numpy as np
