@@ -4,7 +4,7 @@ loop does not change."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.programs import Texts
@@ -20,7 +20,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.line_times import COMPILING
-from jaxscope.schema.messages import Names, Percent, message
+from jaxscope.schema.messages import Message, Names, Percent, message
 
 FEWEST, MUCH = 0.5, 0.8  # share of the operations of the function: a note, a warning
 IMMUTABLE = frozenset({"haiku", "equinox"})  # libraries whose functions never change their arguments
@@ -48,7 +48,7 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
         found = _repeated(run, p, f, work) if total >= LEAST else None
         if found is None:
             continue
-        loop, parts = found
+        loop, parts, whole = found
         repeated = sum(w.operations for w in parts)
         share = repeated / total
         if repeated < LEAST or share < FEWEST or _in_costly_order(texts, repeated):
@@ -72,15 +72,38 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
             severity=WARNING if share >= MUCH else NOTE,
             certainty=LIKELY,
             **about(p, f, text, site),
-            fix=Fix(
-                message("fix-compute-before-loop", arguments=Names(names, MOST), function=f.display_name),
-                "hoist",
-                {"arguments": list(names)},
-            ),
+            fix=Fix(_hoisted(run, f, work, parts, whole=whole), "hoist", {"arguments": list(names)}),
             seconds=running_share(run, f, share),
             at_most=True,
             subject=(),
         )
+
+
+def _hoisted(
+    run: Run, f: Function, work: Sequence[ArgumentWork], parts: Sequence[ArgumentWork], *, whole: bool
+) -> Message:
+    """Return the advice to compute ``parts``, operations of ``f`` that are the same in each iteration of the
+    loop that calls it, before the loop.
+
+    Args:
+      work: all operations of ``f``.
+      whole: whether the loop changes none of the arguments of the call.
+    """
+    names = Names(tuple(dict.fromkeys(name for w in parts for name in w.arguments)), MOST)
+    if whole:
+        return message("fix-call-before-loop", function=f.display_name, arguments=names)
+    own = {at.function for w in parts for at in w.lines}
+    inner = own.pop() if len(own) == 1 else ""
+    others = {at.function for w in work if w.arguments and w not in parts for at in w.lines}
+    if not inner.isidentifier() or inner in (f.seen.qualname, *others):
+        return message("fix-compute-before-loop", arguments=names, function=f.display_name)
+    jitted = any(g.seen.qualname == inner and g.seen.file == f.seen.file for g in run.functions.values())
+    return message(
+        "fix-function-before-loop",
+        inner=inner,
+        function=f.display_name,
+        jit=None if jitted else message("inner-with-jit", inner=inner),
+    )
 
 
 def _of_constants(
@@ -166,11 +189,12 @@ def _in_costly_order(texts: Texts, repeated: int) -> bool:
 
 def _repeated(
     run: Run, p: Program, f: Function, work: tuple[ArgumentWork, ...]
-) -> tuple[Frame, list[ArgumentWork]] | None:
-    """Return (loop, parts): the loop that calls ``f``, and the parts of ``work`` that depend only on
-    arguments that the loop does not change. Return None if no loop is known, if ``f`` is under a wrapper, or
-    if there are no such parts. Return None also if another part has an unknown number of operations, or if
-    there is no other part and the loop seems to measure or draw something, or does not use the results."""
+) -> tuple[Frame, list[ArgumentWork], bool] | None:
+    """Return (loop, parts, whole): the loop that calls ``f``; the parts of ``work`` that depend only on
+    arguments that the loop does not change; and whether the loop changes no argument of the call. Return None
+    if no loop is known, if ``f`` is under a wrapper, or if there are no such parts. Return None also if
+    another part has an unknown number of operations, or if there is no other part and the loop seems to
+    measure or draw something, or does not use the results."""
     c = p.compilations[-1]
     if c.site is None or c.missed is None or f.seen.wrappers:
         return None
@@ -184,6 +208,7 @@ def _repeated(
         for name in {name for w in work for name in w.arguments}
         if _is_same(loop_calls.argument(found.call, f.seen.signature, name), changing)
     }
+    passed = (*found.call.args, *(keyword.value for keyword in found.call.keywords))
     parts = [w for w in work if w.arguments and same.issuperset(w.arguments)]
     others = [w for w in work if not same.issuperset(w.arguments)]
     # In a loop of the program, the number of operations is unknown.
@@ -191,7 +216,8 @@ def _repeated(
         return None
     if not others and (_has_key(c) or not loop_calls.uses_result(found, MEASURES)):
         return None
-    return Frame(c.site.file, found.loop.lineno, ""), parts
+    whole = not others and all(isinstance(a, ast.Constant) or _is_same(a, changing) for a in passed)
+    return Frame(c.site.file, found.loop.lineno, ""), parts, whole
 
 
 def _has_key(c: Compilation) -> bool:

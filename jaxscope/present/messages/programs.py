@@ -212,9 +212,17 @@ TEMPLATES = {
     ),
     "line-known": "line {lines}",
     "lines-known": "lines {lines}",
+    "fix-call-before-loop": (
+        "call {function} once before the loop, and use its result in the loop. If its result should change"
+        " from iteration to iteration, a line is missing that sets {arguments} in the loop"
+    ),
+    "fix-function-before-loop": (
+        "{jit}call {inner} once before the loop, and pass its result to {function} as an argument"
+    ),
+    "inner-with-jit": "apply jit to {inner}, ",
     "fix-compute-before-loop": (
-        "move the operations that depend only on {arguments} into another jitted function, call it once"
-        " before the loop, and pass its results to {function}"
+        "move the operations that depend only on {arguments} into a jitted function of their own, call it"
+        " once before the loop, and pass its results to {function}"
     ),
     "fix-checkpoint-parts": (
         "remove jax.checkpoint here. If the memory does not suffice, apply it to parts that run one after the"
@@ -538,7 +546,8 @@ TEMPLATES = {
     "fix-cast-arguments": (
         "if these matrices should be {half}, create them in it: an initialization that divides by a {dtype}"
         " array, for example, makes them {dtype}. If they should stay {dtype}, cast them where the forward"
-        " pass begins: jax.tree.map(lambda w: w.astype({half!r}), ...). The products are then less precise"
+        " pass begins: jax.tree.map(lambda w: w.astype({half!r}), ...). The products are then less precise."
+        " A GPU or TPU computes them faster, a CPU may compute them slower"
     ),
     "upcast-of-some": (
         "{function} computes matrix products in {after} {where}, although it computes other products there"
@@ -546,7 +555,8 @@ TEMPLATES = {
     ),
     "fix-cast-where-it-begins": (
         "find the first operation that mixes the two types, probably {where}, and cast its {wide}"
-        " operand x: x.astype({dtype!r}). The products are then less precise"
+        " operand x: x.astype({dtype!r}). The products are then less precise. A GPU or TPU computes them"
+        " faster, a CPU may compute them slower"
     ),
     "fix-numpy-number": (
         "probably {call} on this line causes it, because a NumPy number or array turns {dtype} into {wide}:"

@@ -1,5 +1,5 @@
 # Mended: the transform of the kernel is computed once, before the loop
-# applies: fix-compute-before-loop
+# applies: fix-function-before-loop
 import jax
 import jax.numpy as jnp
 import numpy as np

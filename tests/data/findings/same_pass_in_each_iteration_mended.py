@@ -1,5 +1,5 @@
 # Mended: the pass is computed before the loop
-# applies: fix-compute-before-loop
+# applies: fix-call-before-loop
 import jax
 import jax.numpy as jnp
 
