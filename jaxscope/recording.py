@@ -117,8 +117,8 @@ class Recording:
         )
 
     def stop(self) -> None:
-        """End the recording. Do nothing if ``start`` joined an active recording, or if the recording has
-        ended."""
+        """End the recording. Do nothing if ``start`` did not begin one, because another recording was active
+        or because it failed, if the recording has ended, or if another one has replaced it."""
         if self._mine:
             from jaxscope.capture import session
 

@@ -39,6 +39,12 @@ def holds_array(source: str | None, line: int, name: str) -> bool | None:
     return _holds(syntax(source), line, name, DEEPEST)
 
 
+def is_array(source: str | None, node: ast.expr) -> bool | None:
+    """Return whether the value of the expression ``node`` of the file is an array; False if it is a list or
+    tuple, and None if the source does not tell."""
+    return _is_array(syntax(source), node, DEEPEST)
+
+
 def _holds(file_syntax: Syntax, line: int, name: str, depth: int) -> bool | None:
     """Return what ``holds_array`` returns. At most ``depth`` variables and calls are followed."""
     around = [n for n in file_syntax.blocks if isinstance(n, SCOPES) and spans(n, line)]
@@ -97,7 +103,7 @@ def _transformed(node: ast.expr, name: str) -> bool:
 
 
 def _is_array(file_syntax: Syntax, node: ast.expr, depth: int) -> bool | None:
-    """Return whether the value of ``node`` is an array; False for a list or tuple; None: not known."""
+    """Return what ``is_array`` returns. At most ``depth`` variables and calls are followed."""
     if isinstance(node, (ast.List, ast.ListComp, ast.Tuple)):
         return False
     if isinstance(node, ast.Name):

@@ -14,6 +14,7 @@ from collections.abc import Sequence, Set
 import msgspec
 
 from jaxscope.analysis import line_names
+from jaxscope.analysis.array_names import is_array
 from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     Syntax,
@@ -140,17 +141,17 @@ def advice(
     if library in MODULES and last not in FIRST:
         return None  # an object of the library is called, and its attributes are not only arrays
     if filtered:
-        return Jitted(f"{MODULES['equinox']}({name})(...)")
-    options = _statics(call)
+        filter_jit = MODULES["equinox"] if names_of(found.imports, {"equinox"}) else "equinox.filter_jit"
+        return Jitted(f"{filter_jit}({name})(...)")
+    options, given = _statics(call), [*call.args, *(k.value for k in call.keywords)]
     if options:
-        passed = [*call.args, *(k.value for k in call.keywords)]
         made = any(
             (isinstance(v, ast.Call) and _root(v.func) not in arrays)
             or (isinstance(v, ast.Name) and v.id in found.objects)
-            for v in passed
+            for v in given
         )
         return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=made)
-    return Jitted(f"jax.jit({name})(...)", statics_unknown=True)
+    return Jitted(f"jax.jit({name})(...)", statics_unknown=not all(is_array(source, v) for v in given))
 
 
 def function_made_for(source: str | None, name: str, caller: str | None, line: int) -> str | None:

@@ -502,12 +502,12 @@ class Probe:
         self, function: Any, user: wrappers.UserCall | None, frame: FrameType | None
     ) -> ev.FunctionSeen:
         """Return the event ``FunctionSeen`` that describes ``function``, an object passed to jit, and log it
-        when the function first appears. A library's function that the user passed to jit counts as the
-        user's.
+        when the function first appears, and again when it first counts as the user's. A function of a library
+        or of another installed package counts as the user's if the user passed it to jit.
 
         Args:
-          user: the user's call of a library's wrapper such as ``nnx.jit``, if it called the jitted function;
-            else None.
+          user: the user's call of a library's wrapper such as ``nnx.jit``, if it called the jitted function:
+            the event then describes the user's function; None: there is no such call.
           frame: the frame of the call of the jitted function; None: unknown.
         """
         seen = self.introductions.describe(function, user)

@@ -109,12 +109,14 @@ class Plan:
         return (self._project or store.here()) / file.NAME
 
     def update_baseline(self, run: Run, directory: RunDir) -> tuple[Path, int]:
-        """Write the figures of ``run`` to the baseline file. Return (its path, the number of functions in
-        it). Later checks of this plan compare with this file.
+        """Write the figures of ``run`` to the baseline file of this plan, or else to the default one. Return
+        (its path, the number of functions in it). Later checks of this plan compare with this file. The
+        tolerances of an existing file are kept; a damaged file is overwritten.
 
         Raises:
           BaselineError: the environment variable CI forbids it (``file.permitted``), or the file cannot be
-            written, or exists and is no baseline.
+            written, or is another kind of file.
+          UsageError: the plan selects or ignores findings by an unknown code.
           JaxscopeError: the run failed, is not complete, or compiled none of the user's functions.
         """
         path = self.baseline or self._default_baseline

@@ -22,7 +22,7 @@ _SOMETHING = (events.Missed, events.Traced, events.Lowered, events.Compiled)
 
 
 class Evidence(NamedTuple):
-    """Facts about a recording, from which ``explain`` finds out why nothing was recorded.
+    """Facts about a recording, from which ``explain`` and the command ``run`` tell why nothing was recorded.
 
     Attributes:
       booted: whether jaxscope's start-up file (``sitecustomize.py``) ran in the program itself.
@@ -31,8 +31,8 @@ class Evidence(NamedTuple):
         exception prevented the recording).
       started: whether a process began recording.
       something: whether something was recorded: a call that missed a cache, a trace, lowering or compilation.
-      died: an uncaught exception that ended a recorded process, such as the program; None: none was found.
-        The search ends when ``something`` is found.
+      died: the last uncaught exception that ended a recorded process; None: none was found. The search ends
+        when ``something`` is found.
     """
 
     booted: bool

@@ -172,8 +172,8 @@ class Fold:
         self._function(event.function).seen = event
 
     def _source(self, process: Process, event: ev.SourceSeen) -> None:
-        """Add the checksum of a source file of the user, and the hash of its copy. A notebook cell has a
-        text instead."""
+        """Add the checksum of a source file, and the hash of its copy if it was copied. A notebook cell has
+        its text instead."""
         self.sources[event.file] = self.sources.get(event.file, frozenset()) | {event.sha256}
         if event.text is not None:
             self.cells[event.file] = event.text

@@ -176,9 +176,10 @@ def _instead(call: ast.Call, branch: ast.expr) -> Fix:
     counts = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(call.args[0]))
     if branch not in call.args[1:2]:
         predicate = f"~({predicate})"
-    words = message("fix-branch-outside-vmap", conditional=conditional, predicate=predicate)
     if counts:  # step % every == 0
-        words = message("fix-counter-without-vmap", predicate=_short(call.args[0]), fix=words)
+        words = message("fix-counter-without-vmap", predicate=_short(call.args[0]))
+    else:
+        words = message("fix-branch-outside-vmap", conditional=conditional, predicate=predicate)
     return Fix(words, "branch_outside_vmap", {"predicate": predicate})
 
 

@@ -35,6 +35,7 @@ from jaxscope.rules import (
     repeated_loops,
 )
 from jaxscope.rules.outside_jit import Advice
+from jaxscope.rules.programs import line_numbers
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
 from jaxscope.schema.keys import Frame
@@ -55,7 +56,7 @@ ONCE = 0.1  # share of all seconds: a line that recompiles nothing and costs les
 PROGRAMS = 2
 FEW_CLEARED = 3  # the fewest recompiles after clearings that the advice mentions
 LISTED = 5  # functions in the evidence of one line
-LINES = 4  # line numbers in a title
+LINES = 4  # functions and lines in a title
 # Slugs of advice for one line. If several lines of a loop have it, the advice is to jit the whole step
 # instead.
 INTO_ONE_STEP = frozenset(
@@ -736,8 +737,8 @@ def _merged(
 
 
 def _numbers(lines: Sequence[Payer]) -> Names:
-    """Return the line numbers of ``lines`` for a message, at most LINES of them: ``17, 18 and 2 more``."""
-    return Names(tuple(str(n) for n in sorted({p.line.line for p in lines})), LINES)
+    """Return the line numbers of ``lines`` for a message."""
+    return line_numbers(p.line.line for p in lines)
 
 
 def compiled_for_each_length(run: Run, g: Growth) -> bool:

@@ -116,7 +116,6 @@ def _called_by_libraries(run: Run) -> Iterator[Finding]:
         text = message(
             "small-calls-by-library",
             library=library,
-            line=at,
             function=c.function.display_name,
             seconds=Seconds(seconds),
             share=Percent(line_times.share_of_run(run, seconds)),

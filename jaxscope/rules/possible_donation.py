@@ -322,7 +322,7 @@ def _shared(run: Run, f: Function) -> Shared | None:
     original, copy, objects = found.pop()
     if objects:
         return Shared(original, copy, None)
-    leaf = "lambda x: jnp.copy(x) if eqx.is_array(x) else x" if FILTER_JIT in f.seen.wrappers else "jnp.copy"
+    leaf = "lambda a: jnp.copy(a) if eqx.is_array(a) else a" if FILTER_JIT in f.seen.wrappers else "jnp.copy"
     return Shared(original, copy, leaf)
 
 

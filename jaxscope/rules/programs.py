@@ -4,7 +4,7 @@ of findings about lines and about compiled programs."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypedDict
 
 from jaxscope.analysis.programs import peak_bytes
@@ -30,6 +30,25 @@ MIB = 1 << 20
 SMALL = 0.05  # share of a program's peak memory below which an array does not matter
 MOST = 3  # functions named in one title
 LINES = 4  # line numbers in one title
+SERIES = 3  # the fewest numbers that are written as ``14 to 16``
+
+
+def line_numbers(lines: Iterable[int]) -> Names:
+    """Return line numbers for a message, with three or more numbers in a row as one part: ``14 to 17, 20 and
+    2 more``."""
+    parts: list[list[int]] = []
+    for n in sorted(set(lines)):
+        if parts and parts[-1][-1] == n - 1:
+            parts[-1].append(n)
+        else:
+            parts.append([n])
+    names: list[str | Message] = []
+    for part in parts:
+        if len(part) >= SERIES and len(names) < LINES:
+            names.append(message("lines-from-to", first=str(part[0]), last=str(part[-1])))
+        else:
+            names += [str(n) for n in part]
+    return Names(tuple(names), LINES)
 
 
 def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:

@@ -9,14 +9,14 @@ from jaxscope.model import payers
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.rules.programs import line_numbers
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS, LOOPS
-from jaxscope.schema.messages import Names, Seconds, message
+from jaxscope.schema.messages import Seconds, message
 
 SHARE = 0.1  # of all seconds of compiling, for a finding
 MUCH = 5  # recompiles: a warning
-LINES = 4  # line numbers in a title
 
 
 def find(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
@@ -61,7 +61,7 @@ def _finding(
     text = message(
         "same-loop-compiled",
         loop=name,
-        lines=Names(tuple(str(n) for n in sorted({line.line for line in lines})), LINES),
+        lines=line_numbers(line.line for line in lines),
         n=len(compiled),
         seconds=Seconds(seconds),
     )

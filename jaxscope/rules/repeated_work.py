@@ -172,7 +172,7 @@ def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | 
                 severity=WARNING,
                 certainty=LIKELY,
                 **about(p, f, text, site),
-                fix=Fix(message("fix-keep-results", function=f.display_name, arrays=arrays), "hoist"),
+                fix=Fix(message("fix-keep-results", function=name, arrays=arrays), "hoist"),
                 seconds=sum(spent) if long else None,
                 at_most=True,
                 subject=(),

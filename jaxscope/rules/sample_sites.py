@@ -99,4 +99,4 @@ def advice(sites: Sites) -> Fix:
     variable of the iteration before."""
     if sites.carried is not None:
         return Fix(message("fix-scan-of-sites", name=sites.carried), "scan")
-    return Fix(message("fix-plate", over=sites.over), "plate")
+    return Fix(message("fix-plate"), "plate")

@@ -347,9 +347,9 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
     library = next((r.library for r in blocks if r.library), None)
     text = sources.of(run)(line.file) if line is not None else None
     if library is None and line is not None and counts_only(text, line.line):
-        collected = _returns(_appended(text, line.line)) if appended(text, line.line) else None
-        same = "jax.lax.scan" if collected is not None else spelling(library).same
-        words = message("fix-same-iterations", same=same, collected=collected)
+        words = message("fix-same-iterations", same=spelling(library).same)
+        if appended(text, line.line):
+            words = message("fix-same-iterations-collected", output=_appended(text, line.line))
         return Fix(words, "scan", {"library": library})
     over = arrays_iterated(text, line.line) if line is not None and library != LINEN else None
     if over is not None and forward and line is not None:
@@ -359,9 +359,7 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
         if writes_elements(text, line.line):
             output = message("scan-collects-elements")
         scan = spelling(library).scan
-        words = message(
-            "fix-scan-over", scan=scan, **_scanned(over, text, line.line), collected=_returns(output)
-        )
+        words = message("fix-scan-over", scan=scan, **_scanned(over, text, line.line), output=output)
         return Fix(words, "scan", {"scan": scan, "library": library})
     in_module = line is not None and line.function.rpartition(".")[2] in ("__call__", "setup")
     return _scan(library if library != LINEN or in_module else None, blocks[0].times)
@@ -387,11 +385,6 @@ def _scanned(over: Iterated, text: str | None, line: int) -> dict[str, Field]:
 def _appended(text: str | None, line: int) -> Message:
     """Return a clause about a list to which the loop at ``line`` appends; ``text`` is the file's source."""
     return message("scan-collects", first=None if begin_empty(text, line) else message("scan-first-elements"))
-
-
-def _returns(output: Message) -> Message:
-    """Return a sentence about what the function that scan calls returns: the new state, and ``output``."""
-    return message("scan-returns", output=output)
 
 
 def _scan(library: str | None, times: int) -> Fix:

@@ -88,7 +88,7 @@ def test_what_is_written_out_for_python_stays_static(line, library, wanted):
 
 def test_what_a_library_around_equinox_makes_needs_filter_jit():
     jitted = advice("flow = make_flow(key, 4)", 1, "flows", of_equinox=True)
-    assert jitted == Jitted("eqx.filter_jit(make_flow)(...)")
+    assert jitted == Jitted("equinox.filter_jit(make_flow)(...)")
 
 
 @pytest.mark.parametrize(

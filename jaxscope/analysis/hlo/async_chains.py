@@ -24,12 +24,13 @@ Place = tuple[Computation, Instruction]
 
 class Chains:
     """The chains of fusions of one module. On TPU the fusions of a chain together execute one asynchronous
-    collective, and each contains a copy of it.
+    collective: each contains an instruction of this collective, and only one of them counts.
 
-    In the methods, ``collective`` is an instruction in the computation ``body``. Except in ``end_of``, all
-    fusions without a chain number count as one chain.
+    In the methods, ``body`` is the computation that contains the instruction ``collective``. Except in
+    ``end_of``, all fusions without a chain number count as one chain.
 
     Args:
+      graph: the computations of the module and their calls.
       collectives: (computation, instruction) of each collective instruction in the module.
     """
 

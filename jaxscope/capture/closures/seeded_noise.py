@@ -91,9 +91,9 @@ class _Search:
 
     def _combined(self, operands: list[Any], values: list[_Value]) -> None:
         """Examine an operation that combines ``operands`` element by element; ``values`` is what is known
-        about each operand. Set ``found`` if an operand that is the same in each call is computed from random
-        numbers, at least as many as the elements of the largest operand that differs between calls, and no
-        operand that differs between calls depends on these random numbers."""
+        about each operand. Set ``found`` if an operand is the same in each call, depends on a draw of
+        at least as many random numbers as the largest operand that differs between calls has elements, and
+        shares no draw with such an operand. At least one operand must differ between calls."""
         pairs = list(zip(operands, values, strict=True))
         size = max(v.aval.size for v, value in pairs if value.varies)
         dependent = {draw for _, value in pairs if value.varies for draw in value.draws}

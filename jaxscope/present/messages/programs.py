@@ -21,9 +21,9 @@ TEMPLATES = {
         " again for the gradient, so that a step takes longer. Change nothing if the memory suffices"
     ),
     "fix-vmap-iterations": (
-        "no iteration needs a result of another one, except that the loop adds results up: stack each input"
-        " of all iterations, compute all iterations together with jax.vmap over these, and then add up what"
-        " the loop adds up. jax.lax.map needs less memory, but computes the iterations one after the other"
+        "no iteration needs a result of another one, except that the loop adds results up: compute all"
+        " iterations together with jax.vmap over their inputs (stack inputs that are in a list), and then"
+        " add up the results. jax.lax.map needs less memory, but computes the iterations one after the other"
     ),
     "fix-without-chunks": (
         "each iteration takes some rows of an array. If no row needs another one, compute all rows in one"
@@ -62,49 +62,53 @@ TEMPLATES = {
     ),
     "sites-in-loop": (
         "{function} makes its sample sites one by one in a Python loop: {library} runs and differentiates the"
-        " operations of each site on their own ({compilations} at {line})"
+        " operations of one site after the other ({compilations} at {line})"
     ),
     "fix-plate": (
-        "if all iterations have the same distributions, make one site for all: put the data of {over}"
-        " into arrays, replace the loop by numpyro.plate, and select the parameters of each observation"
-        " with an array of indices: a = numpyro.sample('a', ...) inside the plate, then a[group]"
+        "if all iterations have the same distributions, make each site once for all of them, in with"
+        " numpyro.plate('rows', n) instead of the loop, where n is the number of iterations. What the loop"
+        " reads with its variable becomes the whole array: obs=x instead of obs=x[i]. If x[i] has several"
+        " elements, write .to_event(1) after its distribution, and z[:, None] for sites z that have one"
+        " number for each i. If the x[i] have different lengths, put them into one array, with an array of"
+        " their numbers i, and write z[number]"
     ),
     "fix-scan-of-sites": (
         "write the loop as numpyro.contrib.control_flow.scan, which passes {name} from one step to the next:"
         " the model then has one site for all steps"
     ),
-    "fix-same-iterations": (
-        "write the loop as {same}: what an iteration changes becomes the loop's state{collected}"
+    "fix-same-iterations": ("write the loop as {same}: what an iteration changes becomes the loop's state"),
+    "fix-same-iterations-collected": (
+        "write the loop as state, outputs = jax.lax.scan(body, state, length=n), where n is the number of"
+        " iterations. body(state, _) computes one iteration: from the state, which is what the loop changes,"
+        " it computes the new state and {output}"
     ),
-    "scan-returns": ". The function that scan calls returns two things: the new state, and {output}",
     "scan-output-or-none": (
-        "None or the output of the iteration. The second result of scan has the outputs of all iterations,"
-        " and its element [-1] is the last one"
+        "the output of the iteration, or None. outputs has those of all iterations; outputs[-1] is the last"
     ),
     "fix-scan-over": (
-        "write the loop as {scan} over {array}{reverse}{listed}{shifted}. It calls a function of yours"
-        " with what one iteration passes to the next (the state), and with one element of {array}{collected}"
+        "write the loop as state, outputs = {scan}(body, state, {array}){reverse}{listed}{shifted}."
+        " body(state, element) computes one iteration: from the state, which is what an iteration passes to"
+        " the next one, and from one element of {array}, it computes the new state and {output}"
     ),
-    "scan-reversed": " with reverse=True, which keeps the order of the arrays in the outputs",
-    "scan-stack-each": " (stack what is a list first: jnp.stack(x))",
+    "scan-reversed": ", with the option reverse=True, which keeps the order of the arrays in the outputs",
+    "scan-stack-each": " (first stack what is a list)",
     "scan-shifted": (
         ". Cut each array to the elements that the iterations read, which for {element} begin at another"
         " index"
     ),
     "scan-stack-first": (
-        " (if {name} is a list, stack it first: jax.tree.map(lambda *x: jnp.stack(x), *{name}))"
+        " (if {name} is a list, stack it first: jax.tree.map(lambda *a: jnp.stack(a), *{name}))"
     ),
-    "scan-stack-this-list": " (stack this list first: jax.tree.map(lambda *x: jnp.stack(x), *{name}))",
+    "scan-stack-this-list": " (stack this list first: jax.tree.map(lambda *a: jnp.stack(a), *{name}))",
     "scan-collects": (
-        "what the loop appended to a list. The second result of scan has these of all iterations, stacked"
-        "{first}"
+        "what the loop appended to a list. outputs has these of all iterations, stacked{first}"
     ),
     "scan-first-elements": (
         " (if the list had elements before the loop, put them in front: jnp.concatenate)"
     ),
     "scan-collects-elements": (
-        "the element that the loop wrote with .at[...].set. The second result of scan has these of all"
-        " iterations, stacked (if elements before the first one are needed, put them in front)"
+        "the element that the loop wrote with .at[...].set. outputs has these of all iterations, stacked (if"
+        " elements before the first one are needed, put them in front)"
     ),
     "fix-scan": (
         "if the iterations have different inputs or parameters, stack these once, where they are made, and"
@@ -138,7 +142,7 @@ TEMPLATES = {
     "iteration-after": "the last iteration after it",
     "iteration-outside": "that iteration before or after it",
     "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
-    "scan-stack-list": " (from a list of pytrees: jax.tree.map(lambda *x: jnp.stack(x), *layers))",
+    "scan-stack-list": " (from a list of pytrees: jax.tree.map(lambda *a: jnp.stack(a), *layers))",
     "scan-create-stacked": " ({maker} creates layers with stacked parameters)",
     "called-row-by-row": (
         "{function} is called once for each row of {aval}, in a loop that runs {n} programs one after the"
@@ -203,7 +207,7 @@ TEMPLATES = {
     ),
     "same-rows-again": (
         "{function} computes the rows of {arrays} again in each iteration of the loop at {loop}, which"
-        " does not change what {function} gets, only the order of the rows"
+        " changes only the order of the rows"
     ),
     "fix-keep-results": (
         "call {function} for all rows of {arrays} once before the loop, keep the results in one array,"
@@ -229,16 +233,18 @@ TEMPLATES = {
         " other, such as each layer: JAX then keeps the values of only one part at a time"
     ),
     "fix-branch-outside-vmap": (
-        "if in most calls no element needs this branch, compute the predicate for the whole batch first, and"
-        " call {conditional} once, not under vmap: {conditional}(jnp.any({predicate}), this_branch,"
-        " other_branch, batch). this_branch computes this branch for all elements with vmap, and uses"
-        " jnp.where to keep its result only for the elements that need it; other_branch does what the other"
-        " branch does. If in most calls at least one element needs this branch, make the branch cheaper"
+        "if in most calls no element needs this branch, run the conditional once for the whole batch. Compute"
+        " the predicates of all elements with jax.vmap ({predicate} is that of one element), and write"
+        " {conditional}(jnp.any(predicates), this_branch, other_branch, batch), not under vmap: this_branch"
+        " computes all elements with jax.vmap, and uses jnp.where to keep the results only where predicates"
+        " is True; other_branch computes the other branch of all elements. A loop around the conditional must"
+        " then go through the iterations of the whole batch. If in most calls at least one element needs this"
+        " branch, this does not help: make the branch cheaper"
     ),
     "fix-counter-without-vmap": (
         "if {predicate} is the same for all elements, such as a count of steps, compute it from a value that"
         " vmap does not batch: i in jax.lax.scan(body, carry, jnp.arange(n)), or an argument with None in"
-        " in_axes. JAX then runs only one of the branches. Otherwise: {fix}"
+        " in_axes. JAX then runs only one of the branches"
     ),
     "fix-branch-cheaper": (
         "if all elements can take the same branch, call {conditional} outside vmap, for the whole batch."
@@ -248,11 +254,12 @@ TEMPLATES = {
     "sort-for-few": "{function} sorts {rows}{elements}, and uses only {used} of them{each}",
     "shuffle-for-few": "{function} shuffles {rows}{elements}, and uses only {used} of them{each}",
     "sort-for-positions": (
-        "{function} sorts {rows}{elements}, and uses their order only to find the positions of some of them"
+        "{function} sorts {rows}{elements}, and uses the order only to find the positions of a few elements"
     ),
     "fix-count-before": (
-        "count the elements that come before the wanted one, without a sort: (x > x_wanted).sum(axis) after"
-        " jnp.argsort(-x), (x < x_wanted).sum(axis) after jnp.argsort(x). Equal elements then have the same"
+        "count the elements that come before the wanted one, without a sort: (x > wanted).sum(axis) for"
+        " jnp.argsort(-x), and (x < wanted).sum(axis) for jnp.argsort(x), where wanted is the value of this"
+        " element (in rows: jnp.take_along_axis(x, index[:, None], 1)). Equal elements then have the same"
         " position"
     ),
     "rows-of": "{rows} of ",
@@ -392,8 +399,8 @@ TEMPLATES = {
         " accuracy matters"
     ),
     "fix-sum-as-product": (
-        "multiply two factors, then write the sum as a matrix product: (x[:, :, None] * y[:, None, :] *"
-        " w[:, None, None]).sum(0) becomes (x * w[:, None]).T @ y"
+        "multiply two factors, then write the sum as a matrix product: (a[:, :, None] * b[:, None, :] *"
+        " c[:, None, None]).sum(0), where a, b and c are any arrays, becomes (a * c[:, None]).T @ b"
     ),
     "product-order": "multiplies three arrays in a costly order",
     "product-of-diagonal": "multiplies by a diagonal matrix as if it were full: most products are with 0",
@@ -526,8 +533,8 @@ TEMPLATES = {
         " needs, compute it with jax.numpy, or compute it before the call and pass it as an argument"
     ),
     "fix-show-outside": (
-        "return the values (from a scan, as its second result), and print or store them outside the"
-        " function; or call back only in every Nth iteration (jax.lax.cond)"
+        "return the values, and print or store them outside the function (a jax.lax.scan returns those of"
+        " all iterations as its second result); or call back only in every Nth iteration (jax.lax.cond)"
     ),
     "fix-compute-in-jax": (
         "compute the value with jax.numpy, or compute it before the call and pass it as an"

@@ -31,7 +31,9 @@ TEMPLATES = {
         "; the same changes of size also caused {n} of operations outside jit at {lines}, which took"
         " {seconds}"
     ),
-    "fix-sizes-of-operations": "{fix}. Pad with NumPy (np.pad), and let {lines} use the padded array, too",
+    "fix-sizes-of-operations": (
+        "{fix}. If you pad, use np.pad, not jnp.pad, and let {lines} use the padded array, too"
+    ),
     "captured-others": "; {n} more because it captured other values: {seconds}",
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
@@ -52,6 +54,7 @@ TEMPLATES = {
     "compiled-in-library": "{lines} caused {compilations} outside your functions ({names}){again}",
     "compiled-outside-jit": "{lines} caused {compilations} outside jit ({names}){again}",
     "line-number": "line {number}",
+    "lines-from-to": "{first} to {last}",
     "loop-and-functions": "the loop at {line} (in {functions})",
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
     "lines-of-a-loop-and-functions": (
@@ -174,13 +177,14 @@ TEMPLATES = {
         " (jnp.mean(x, where=mask), with a mask of as many axes as x)"
     ),
     "fix-one-length": (
-        "pad {path} to its longest length in every call, and let no result depend on the padding: {how}. If"
-        " the program makes {path} longer step by step, create it with its full length before the loop,"
-        " and write into it with .at[...].set or jax.lax.dynamic_update_slice"
+        "pad {path} to its longest length in every call, or, if the program makes it longer step by step,"
+        " create it with its full length before the loop, and write into it with .at[...].set or"
+        " jax.lax.dynamic_update_slice. In both cases, let no result depend on the padding: {how}"
     ),
     "pad-and-mask": (
         "where the function sums, counts or compares along this axis, use jnp.arange(longest) < n as a mask,"
-        " where n is the true length, a further argument; read the last element at [n - 1], not at [-1]"
+        " where n is the true length (pass it as another argument); read the last element at [n - 1], not at"
+        " [-1]"
     ),
     "pad-with-identity": "pad a matrix for solve with rows and columns of jnp.eye, a vector with zeros",
     "pad-with-last": "pad sorted times with the last one",
@@ -313,13 +317,13 @@ TEMPLATES = {
     "fix-jit-partial-once": (
         "if the values that functools.partial binds never change, create the partial and jit it once, outside"
         " of all code that runs repeatedly. If they change, jit the function without the partial, once, and"
-        " pass these values as arguments{differentiated}; name functions, strings, bools and sizes in"
-        " static_argnames"
+        " pass these values as arguments{differentiated}; name functions, strings, bools and numbers that"
+        " determine shapes in static_argnames"
     ),
     "fix-pass-bound-values": (
         "create one partial, before the loop, that binds only values that never change, and jit it once. Pass"
         " the values that changed as arguments: {values}{differentiated}. Name functions, strings, bools and"
-        " sizes in static_argnames: each new value of them compiles again"
+        " numbers that determine shapes in static_argnames: each new value of them compiles again"
     ),
     "count-for-argnums": (
         " (values that were bound by position come first: then {transformation} needs another argnums, which"
@@ -456,11 +460,11 @@ TEMPLATES = {
         " to have the same random numbers"
     ),
     "statistics-ignored": (
-        "line {line} gets new batch statistics from {call}, but nothing reads them ({name}): the model is"
-        " evaluated with the statistics that it had before the training"
+        "line {line} gets new batch statistics from {call}, but nothing reads {name}, which contains them:"
+        " the model is evaluated with the statistics that it had before the training"
     ),
     "fix-keep-statistics": (
-        "return {name} from the loss (has_aux=True); after the gradient is computed, write state ="
+        "where the gradient is computed, also get {name} from the loss (has_aux=True), write state ="
         " state.replace(batch_stats={name}['batch_stats']), and pass this state to the next step"
     ),
     "may-not-have-run": "{finding}. It is not known whether this run called {function}",
@@ -514,12 +518,12 @@ TEMPLATES = {
         " meant to have the same random numbers"
     ),
     "same-part-of-splits": (
-        "{n} calls {where} ({functions}) draw from the same key: {key} was split several times, and each time"
-        " this part is the same, {part}. Their random numbers are {how}"
+        "{n} calls {where} ({functions}) draw from the same key: {key} is split several times, and {part} is"
+        " the same key each time. Their random numbers are {how}"
     ),
     "fix-split-once": (
-        "split {key} only once, with one part for each draw. A second split of the same key gives the same"
-        " parts again: jax.random.split({key}) and jax.random.split({key}, 3) begin with the same two keys"
+        "split {key} only once, into one key for each draw. A second split of the same key gives the same"
+        " keys again: jax.random.split({key}) and jax.random.split({key}, 3) begin with the same two keys"
     ),
     "fix-split-keys": (
         "give each draw its own array of keys: {keys} = jax.random.split({key}, ({n}, {count})). Change"
@@ -629,15 +633,16 @@ TEMPLATES = {
     ),
     "fix-jit-around-body": (
         "apply jit to {function}, or to a function that calls it, with static_argnums or static_argnames"
-        " for{method} arguments that are functions, Python bools, strings or sizes, or that a jitted function"
-        " inside takes as static: calls with the same shapes and dtypes then use one program. Or define the"
-        " loop body or branch once, outside the code that runs repeatedly; values that it reads from outside"
-        " must then be part of the loop's state"
+        " for{method} arguments that are functions, Python bools, strings, or numbers that determine shapes,"
+        " or that a jitted function inside takes as static: calls with the same shapes and dtypes then use"
+        " one program. Or define the loop body or branch once, outside the code that runs repeatedly; values"
+        " that it reads from outside must then be part of the loop's state"
     ),
     "fix-jit-making-function": (
-        "{line} passes a new function as {parameter} each time, and jit of {function} would compile again"
-        " for each: write one jitted function that gets the arrays and numbers from which {parameter} is"
-        " made, makes it inside, and calls {function}; name sizes in static_argnames"
+        "{line} passes a new function as {parameter} each time, so jax.jit({function}) would compile again"
+        " for each. Write one jitted function that creates {parameter} and calls {function} with it. The"
+        " arrays and numbers from which {parameter} is created must be arguments of this function; name those"
+        " that determine shapes in static_argnames"
     ),
     "self-static": " self (if its attributes do not change), and for",
     "fix-one-size-or-numpy": (
@@ -657,8 +662,8 @@ TEMPLATES = {
     "new-of-shape": ", where new has the shape of {array}",
     "mask-of-rank": ". If {mask} has fewer dimensions than {array}, replace {mask} by {mask}[:, None] there",
     "fix-collect-in-list": (
-        "collect the values in a Python list, and join them once after the loop: {name}.append({value}) in"
-        " each iteration, and {name} = {joined} after the loop"
+        "collect the values in a Python list, and join them once after the loop: {name} = [] before the loop,"
+        " {name}.append({value}) in each iteration, and {name} = {joined} after the loop"
     ),
     "fix-jit-around": "move the computation of this line{inside} into one jitted function, or do it in NumPy",
     "fix-jit-with-definition": (
@@ -717,8 +722,8 @@ TEMPLATES = {
         " create it once, outside of {outer}"
     ),
     "python-values-static": (
-        ". Name arguments that are Python bools, strings, sizes or functions in static_argnames, but no"
-        " object whose attributes change: jit would keep their old values"
+        ". Name arguments that are Python bools, strings, functions, or numbers that determine shapes in"
+        " static_argnames, but no object whose attributes change: jit would keep their old values"
     ),
     "fix-numpy-in-callback": (
         "compute in NumPy in {function}: JAX passes jax.Arrays to it, and compiles each operation on them"
@@ -774,8 +779,8 @@ TEMPLATES = {
     "as-in": ", as in {call}",
     "jitted-once": ": jitted = {function}{statics}",
     "with-statics": (
-        " (if some of its arguments are Python bools, strings, sizes or functions, name these in"
-        " static_argnames)"
+        " (if some of its arguments are Python bools, strings, functions, or numbers that determine shapes,"
+        " name these in static_argnames)"
     ),
     "and-more-statics": " (other arguments that are not arrays are static, too)",
     "function-around": "a function around this line",

@@ -14,8 +14,9 @@ TEMPLATES = {
         "where the program creates {path}{more}, use jax.device_put(array, NamedSharding(mesh, {sharding}))"
     ),
     "fix-return-as-constrained": (
-        "in {maker}, which computes {path}{more}, give the results the sharding {sharding}, with"
-        " out_shardings= in its jit, or with jax.lax.with_sharding_constraint"
+        "in {maker}, which computes {path}{more}, give the results the sharding"
+        " NamedSharding(mesh, {sharding}), with out_shardings= in its jit, or with"
+        " jax.lax.with_sharding_constraint"
     ),
     "the-argument": "{path} ({aval})",
     "the-result": "its {path} ({aval})",

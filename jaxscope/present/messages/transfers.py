@@ -160,13 +160,13 @@ TEMPLATES = {
         " starting one of these programs takes longer than running it"
     ),
     "small-calls-by-library": (
-        "{library} calls the small program {function} again and again from Python: about {seconds} ({share}"
-        " of the run) are spent in Python code of {library} at {line}"
+        "{library} calls the jitted function {function} again and again from Python: about {seconds} ({share}"
+        " of the run) are spent in Python code of {library}"
     ),
     "fix-solver-in-jit": (
         "replace {library} here by a library whose loop is part of the compiled program: {libraries}"
     ),
-    "for-differential-equations": "diffrax for differential equations",
+    "for-differential-equations": "diffrax (diffrax.diffeqsolve) for differential equations",
     "for-minimization": "optimistix or optax for minimization, roots and fits",
     "for-sampling": "blackjax or numpyro for sampling",
     "fix-scan-loop": (

@@ -18,7 +18,7 @@ def encode(images, projection):
 
 @jax.jit
 def train_head(w, features, y):
-    features = jax.lax.with_sharding_constraint(features, sharded)  # must: JX503 first ~ in encode, which computes features, give the results the sharding P\('data'\), with out_shardings
+    features = jax.lax.with_sharding_constraint(features, sharded)  # must: JX503 first ~ in encode, which computes features, give the results the sharding NamedSharding\(mesh, P\('data'\)\), with out_shardings
     loss, gradient = jax.value_and_grad(lambda w: jnp.mean((features @ w - y) ** 2))(w)
     return w - 0.1 * gradient, loss
 

@@ -29,7 +29,7 @@ def loss(theta, observed):
     filtered, total = Filter(*jnp.exp(theta)), 0.0
     for y in observed:
         filtered.predict()
-        total += filtered.update(y)  # must: JX202 first ~ jax\.lax\.scan over observed
+        total += filtered.update(y)  # must: JX202 first ~ jax\.lax\.scan\(body, state, observed\)
     return -total
 
 

@@ -9,7 +9,7 @@ def kernel(q, key):
     mass = jnp.exp(0.3 * jax.random.normal(sub, q.shape))
     keys = jax.random.split(key, 3)
     momentum = jax.random.normal(keys[0], q.shape) * jnp.sqrt(mass)
-    size = jax.random.uniform(keys[1], q.shape, minval=0.8, maxval=1.2)  # must: JX137 ~ key was split several times.*split.key..1..*split key only once
+    size = jax.random.uniform(keys[1], q.shape, minval=0.8, maxval=1.2)  # must: JX137 ~ key is split several times.*split.key..1..*split key only once
     return q + size * momentum / mass
 
 

@@ -14,6 +14,6 @@ w = jax.random.normal(jax.random.key(0), (8,))
 state = opt.init(w)
 for _ in range(6):
     v, g = optax.value_and_grad_from_state(fun)(w, state=state)
-    u, state = opt.update(g, state, w, value=v, grad=g, value_fn=fun)  # must: JX133 first ~ lines 16, 17 and 18 in the loop
+    u, state = opt.update(g, state, w, value=v, grad=g, value_fn=fun)  # must: JX133 first ~ lines 16 to 18 in the loop
     w = w + u
 print(fun(w))

@@ -1,5 +1,5 @@
 # Mended: the steps are a scan
-# applies: fix-same-iterations
+# applies: fix-same-iterations-collected
 import jax
 import jax.numpy as jnp
 

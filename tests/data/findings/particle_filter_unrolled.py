@@ -11,7 +11,7 @@ observed = jnp.cumsum(random.normal(random.key(0), (T,)))
 def likelihood(key, decay, observed):
     particles, total = jnp.zeros(N), 0.0
     for t in range(T):
-        key, noise, order = random.split(key, 3)  # must: JX202 ~ jax\.lax\.scan over observed
+        key, noise, order = random.split(key, 3)  # must: JX202 ~ jax\.lax\.scan\(body, state, observed\)
         particles = decay * particles + random.normal(noise, (N,))
         weights = -0.5 * (observed[t] - particles) ** 2
         total += jax.scipy.special.logsumexp(weights) - jnp.log(N)

@@ -21,7 +21,7 @@ def train_step(params, state, users, items):
 @jax.jit
 def ranks(params, target):
     scores = params["users"] @ params["items"].T
-    order = jnp.argsort(-scores, axis=1)  # must: JX209 first ~ uses their order only to find the positions
+    order = jnp.argsort(-scores, axis=1)  # must: JX209 first ~ uses the order only to find the positions
     return jnp.argmax(order == target[:, None], axis=1)
 
 

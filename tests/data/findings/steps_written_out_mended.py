@@ -1,5 +1,5 @@
 # Mended: jax.lax.scan
-# applies: fix-scan-over, scan-collects, scan-stack-first
+# applies: fix-scan-over, scan-collects
 import jax
 import jax.numpy as jnp
 
