@@ -48,6 +48,7 @@ OF_CONTAINERS = frozenset(
     | {"join", "startswith", "endswith", "strip", "lower", "upper", "format", "write"}
 )
 FEW = 2  # arguments of a differentiated function that are usually arrays: the parameters and a batch
+DEEPEST = 3  # how many functions that call each other are followed
 MOST = 60  # the longest name of a function that is shown, in characters
 
 
@@ -271,16 +272,36 @@ def _statics(call: ast.Call) -> str:
     )
 
 
-def takes_modules(source: str | None, name: str) -> bool:
-    """Return whether the function ``name`` seems to get an Equinox module as an argument: the file imports
-    Equinox, and the function calls one of its parameters, or a vmap of it."""
-    found, defined = syntax(source), line_names.function(source, name)
-    if defined is None or not names_of(found.imports, {"equinox"}):
-        return False
+def jit_for(source: str | None, name: str) -> str:
+    """Return the jit for the function ``name``: that of Equinox or of Flax NNX if the function seems to get a
+    module of that library as an argument, because the file imports the library, and the function calls one
+    of its parameters, or a vmap of it; else ``jit``."""
+    found = syntax(source)
+    if names_of(found.imports, {"equinox"}):
+        jit = MODULES["equinox"]
+    elif any(full.startswith("flax.nnx") for full in line_names.imported(found).values()):
+        jit = MODULES["flax"]
+    else:
+        return "jit"
+    return jit if _called_parameters(source, name, DEEPEST) else "jit"
+
+
+def _called_parameters(source: str | None, name: str, depth: int) -> set[str]:
+    """Return the parameters of the function ``name`` that it calls, or passes to a function of the same file
+    that calls them, through at most ``depth`` functions."""
+    defined = line_names.function(source, name)
+    if defined is None or depth == 0:
+        return set()
     parameters = {a.arg for a in ast.walk(defined.args) if isinstance(a, ast.arg)}
-    called = [n.func for n in ast.walk(defined) if isinstance(n, ast.Call)]
-    mapped = [n.args[0] for n in called if isinstance(n, ast.Call) and n.args]
-    return any(isinstance(n, ast.Name) and n.id in parameters for n in (*called, *mapped))
+    calls = [n for n in ast.walk(defined) if isinstance(n, ast.Call)]
+    mapped = [c.func.args[0] for c in calls if isinstance(c.func, ast.Call) and c.func.args]
+    found = {n.id for n in (*(c.func for c in calls), *mapped) if isinstance(n, ast.Name)}
+    for call in calls:
+        inner = line_names.function(source, last_name(call.func) or "")
+        if inner is not None and inner is not defined:
+            used = _called_parameters(source, inner.name, depth - 1)
+            found |= {v.id for p, v in bind(call, inner) if p in used and isinstance(v, ast.Name)}
+    return found & parameters
 
 
 def joining_call(source: str | None, line: int) -> str | None:

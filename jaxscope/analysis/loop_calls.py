@@ -11,6 +11,7 @@ import ast
 import functools
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
@@ -614,13 +615,37 @@ def loop_from(source: str | None, line: int) -> ast.For | ast.While | None:
 def carries(loop: ast.For | ast.While) -> bool:
     """Return whether an iteration of ``loop`` reads a variable that the iteration before set. ``total`` in
     ``total += x`` does not count as read."""
+    return bool(_carried(loop))
+
+
+def _carried(loop: ast.For | ast.While) -> set[str]:
+    """Return the variables that an iteration of ``loop`` reads and that the iteration before set."""
     before = names_set([loop.target]) if isinstance(loop, ast.For) else set()
-    later = names_set(loop.body)
+    later, carried = names_set(loop.body), set[str]()
     for statement in loop.body:
-        if names_read([statement]) & (later - before):  # not the sums of ``total += x``
-            return True
+        carried |= names_read([statement]) & (later - before)  # not the sums of ``total += x``
         before |= names_set([statement])
-    return False
+    return carried
+
+
+def items_of_iterations(loop: ast.For | ast.While | None) -> tuple[str, ...]:
+    """Return the lists whose item each iteration of ``loop`` replaces (``params[i] = step(params[i])``), if
+    no iteration needs a result of another one: the loop uses the lists only with its index ``i``, and passes
+    nothing else on. Empty otherwise."""
+    if not isinstance(loop, ast.For):
+        return ()
+    target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) and loop.target.elts else loop.target
+    index = target.id if isinstance(target, ast.Name) else None
+    used, items, changed = Counter[str](), Counter[str](), set[str]()
+    for node in (n for statement in loop.body for n in ast.walk(statement)):
+        match node:
+            case ast.Name(id=name):
+                used[name] += 1
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Name(id=at)) if at == index:
+                items[name] += 1
+                changed |= {name} if isinstance(node.ctx, ast.Store) else set()
+    independent = all(items[name] == used[name] for name in changed) and not _carried(loop) - changed
+    return tuple(sorted(changed)) if independent else ()
 
 
 class Iterated(NamedTuple):

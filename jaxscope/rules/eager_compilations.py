@@ -33,6 +33,7 @@ from jaxscope.rules import (
     loop_functions,
     outside_jit,
     repeated_loops,
+    root_cause,
 )
 from jaxscope.rules.outside_jit import Advice
 from jaxscope.rules.programs import line_numbers
@@ -534,16 +535,16 @@ Place: TypeAlias = Iteration | Callback | tuple[str, int]  # the last: (file, li
 def _iterations(run: Run) -> dict[tuple[str, int], Iteration]:
     """Return {(file, line): the loop} for the lines that make JAX compile operations outside jit, and that a
     loop repeats. If a loop calls several functions, but no jitted function and no other such loop,
-    ``function`` is None for its lines, which then get one finding. Lines with many recompiles and lines below
-    an ``if`` keep their function."""
+    ``function`` is None for its lines, which then get one finding. Functions with a line that recompiles
+    often, and lines below an ``if``, have findings of their own."""
     every, text = payers.payers(run), sources.of(run)
     frames = {p.line.place: at for p in every if (at := _in_loop(run, p)) is not None}
     found = {p.line.place: i for p in every if (i := _iteration(run, p)) is not None}
-    few = {p.line.place for p in every if len(p.again) < BARRAGE and p.line.place in found}
+    many = {found[p.line.place] for p in every if len(p.again) >= BARRAGE and p.line.place in found}
     few = {
         place
-        for place in few
-        if not depends_on_a_condition(text(frames[place][0].file), frames[place][0].line)
+        for place, (at, _) in frames.items()
+        if found.get(place) not in (None, *many) and not depends_on_a_condition(text(at.file), at.line)
     }
     functions: dict[tuple[str, int], set[str | None]] = {}
     for i in (found[place] for place in few):
@@ -663,10 +664,13 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
     if of_module in ("flax.linen", "haiku"):
         function = None  # their methods run only inside apply
     around = line_names.function_at(text, iteration.line)
-    modules = jit_decorators.takes_modules(text, function or around or "")
-    equinox = modules or any(p.library == "equinox" for p in lines) or of_module == "equinox"
-    how = jit_decorators.MODULES["equinox"] if equinox else "jit"
-    how = jit_decorators.MODULES["flax"] if of_module == "flax.nnx" else how
+    how = jit_decorators.jit_for(text, function or around or "")
+    inside = {line_names.module_library(sources.of(run)(p.line.file), p.line.function) for p in lines}
+    inside |= {of_module, *(p.library for p in lines)}
+    if "equinox" in inside:
+        how = jit_decorators.MODULES["equinox"]
+    elif "flax.nnx" in inside:
+        how = jit_decorators.MODULES["flax"]
     called = {(p.line.file, p.line.function): None for p in lines if (at := _in_loop(run, p)) and at[1]}
     conditional = [depends_on_a_condition(sources.of(run)(p.line.file), p.line.line) for p in lines]
     if function is None and all(conditional):
@@ -676,7 +680,7 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         state = message("attributes-as-arguments", names=Names(tuple(attributes), LINES))
         loop_line = Frame(iteration.file, iteration.line, "")
         words = message("fix-jit-step", loop=loop_line, how=how, state=state if attributes else None)
-        fix = Fix(words, "jit")
+        fix = root_cause.with_vmap(run, Fix(words, "jit"), loop_line)
         whole = loop_around(text, iteration.line)
         simulated = jit_obstacles.around_simulator(run, (iteration.file, *whole)) if whole else None
         if simulated is not None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from jaxscope.analysis import element_reads
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.rewrap_site import in_a_loop, loop_around
 from jaxscope.model import line_times, payers, sources
 from jaxscope.model import transfers as model
@@ -73,28 +74,46 @@ def _copies_items(t: Transfer) -> bool:
 
 @rule("JX603", "element-reads", WARNING)
 def one_at_a_time(run: Run) -> Iterator[Finding]:
-    for t in model.transfers(run):
-        name = whole(run, t)
-        if name is None or t.source is None or t.count is None:
-            continue
-        at = {f.place for f in (t.source, t.caller) if f is not None}
-        above = model.called_at(run, t)
-        title = message("elements-read", expression=t.text, name=name, n=t.count)
+    """Yield a finding for each line that reads the elements of arrays on the host, one at a time."""
+    found = ((t, whole(run, t)) for t in model.transfers(run))
+    lines = grouped((t.source, (t, name)) for t, name in found if name is not None)
+    for line, reads in lines.items():
+        t, name = max(reads, key=lambda read: read[0].count or 0)
+        names = tuple(dict.fromkeys(name for _, name in reads))
+        expressions = Names(tuple(dict.fromkeys(t.text or t.kind for t, _ in reads)))
+        above = model.called_at(run, t) if _is_passed(run, t) else None
+        fix = _copy_whole(run, t, name)
         if above is not None:
             title = message(
-                "elements-passed", expression=t.text, line=t.source, caller=above, name=name, n=t.count
+                "elements-passed", expression=t.text, line=line, caller=above, name=name, n=t.count
             )
-        waited = message("waited-for-elements", seconds=Seconds(t.blocked_seconds or 0.0))
+        elif len(names) > 1:
+            n = sum(t.count or 0 for t, _ in reads)
+            title = message("elements-of-several-read", expressions=expressions, names=Names(names), n=n)
+            fix = Fix(message("fix-copy-arrays", names=", ".join(names)), "copy_once", {"names": list(names)})
+        else:
+            title = message("elements-read", expression=t.text, name=name, n=t.count)
+        blocked = sum(t.blocked_seconds or 0.0 for t, _ in reads)
+        at = {f.place for t, _ in reads for f in (t.source, t.caller) if f is not None}
         yield Finding(
             code="JX603",
-            severity=WARNING if t.count >= MANY else NOTE,
+            severity=WARNING if (t.count or 0) >= MANY else NOTE,
             certainty=LIKELY,
             title=title,
-            source=t.source,
-            evidence=[Evidence(waited, source=t.source)],
-            fix=_copy_whole(run, t, name),
-            seconds=line_times.seconds_at(run, at) or t.blocked_seconds,
+            source=line,
+            evidence=[Evidence(message("waited-for-elements", seconds=Seconds(blocked)), source=line)],
+            fix=fix,
+            seconds=line_times.seconds_at(run, at) or blocked,
         )
+
+
+def _is_passed(run: Run, t: Transfer) -> bool:
+    """Return whether the line of ``t`` is in a function that gets the element as an argument: the loop around
+    the elements is where this function is called."""
+    if t.source is None:
+        return False
+    text = sources.of(run)(t.source.file)
+    return element_reads.variable(text, t.source.line, t.text, None, t.kind) is None
 
 
 def _copy_whole(run: Run, t: Transfer, name: str) -> Fix:

@@ -335,7 +335,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         elif simulated is not None:
             fix = simulated
         else:
-            fix = _without_attributes(run, root_cause.with_inner_loops(run, fix, inner), loop)
+            fix = root_cause.with_vmap(run, root_cause.with_inner_loops(run, fix, inner), loop.line)
+            fix = _without_attributes(run, fix, loop)
     else:
         text, name = message("python-in-loop", **fields), _needed_next(run, loop)
         fix = Fix(message("fix-python-in-loop"), "prefetch")

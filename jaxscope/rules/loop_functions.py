@@ -223,9 +223,8 @@ def as_a_whole(run: Run, file: str, function: str, calls: str | None = None) -> 
         return of_method
     if "." in function.rpartition(".<locals>.")[2] or name.endswith("<lambda>"):
         return None
-    modules = jit_decorators.takes_modules(sources.of(run)(file), function)
-    how = jit_decorators.MODULES["equinox"] if modules else "jit"
-    statics = of_python(run, file, function) if not modules else None
+    how = jit_decorators.jit_for(sources.of(run)(file), function)
+    statics = of_python(run, file, function) if how == "jit" else None
     called = message("which-calls", function=calls.replace(".<locals>", "")) if calls is not None else None
     words = message("fix-jit-step-function", function=name, how=how, calls=called, statics=statics)
     return Fix(words, "jit", {"function": name})

@@ -32,6 +32,7 @@ MORE = 4  # times as long: what takes a fourth of it needs no advice of its own
 NAMES = 3  # functions that are named, or operations of one line
 # Rules about arrays that are not split as they could be, from which repeated work may follow.
 NOT_SPLIT = frozenset({"JX401", "JX502", "JX503", "JX509", "JX512"})
+FEW_ITERATIONS = 4  # of a Python loop that may stay one inside jit
 MORE_LOOPS = 3  # Python loops that are named in advice beside the most important one
 # Rules about operations outside jit. All operations are outside jit while jit is disabled.
 OUTSIDE_JIT = frozenset({"JX133", "JX605", "JX607"})
@@ -292,7 +293,9 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
 
 def with_inner_loops(run: Run, fix: Fix, inner: Sequence[Frame]) -> Fix:
     """Return the advice ``fix`` to jit the body of a loop, extended by advice about ``inner``, Python loops
-    inside that body, which tracing would unroll. Return ``fix`` alone if there are none."""
+    inside that body, which tracing would unroll. Return ``fix`` alone if there are none, or only loops of a
+    few iterations."""
+    inner = [line for line in inner if not _has_few_iterations(run, line)]
     if not inner:
         return fix
     first, *rest = inner
@@ -315,6 +318,25 @@ def with_inner_loops(run: Run, fix: Fix, inner: Sequence[Frame]) -> Fix:
     )
     arguments = {**fix.arguments, "inner": [first.file, first.line, first.function]}
     return Fix(words, fix.kind, arguments)
+
+
+def with_vmap(run: Run, fix: Fix, loop: Frame) -> Fix:
+    """Return the advice ``fix`` to jit the body of ``loop``, extended by ``jax.vmap`` if each iteration only
+    replaces its own items of lists, as in a loop over the members of an ensemble."""
+    names = loop_calls.items_of_iterations(loop_calls.loop_from(sources.of(run)(loop.file), loop.line))
+    if not names:
+        return fix
+    return extended(fix, "fix-or-vmap-over-items", loop=loop, names=Names(names), first=names[0])
+
+
+def _has_few_iterations(run: Run, line: Frame) -> bool:
+    """Return whether the loop that begins on ``line`` goes through ``range(n)``, where ``n`` is a number of
+    at most FEW_ITERATIONS."""
+    loop = loop_calls.loop_from(sources.of(run)(line.file), line.line)
+    match loop:
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int(n))])):
+            return n <= FEW_ITERATIONS
+    return False
 
 
 def _by_vmap(run: Run, line: Frame) -> Message:

@@ -189,3 +189,20 @@ def test_the_call_to_jit_is_in_the_statement_that_compiled():
 
 def test_a_function_of_the_standard_library_is_no_function_to_jit():
     assert advice("import time\nx, t = net(x), time.time()", 2, None).function == "jax.jit(net)"
+
+
+@pytest.mark.parametrize(
+    ("imports", "call", "jit"),
+    [
+        ("import equinox as eqx", "model(x)", "eqx.filter_jit"),
+        ("from flax import nnx", "model(x)", "nnx.jit"),
+        ("from flax import nnx", "jax.vmap(model)(x)", "nnx.jit"),
+        ("from flax import nnx", "predict(model, x)", "nnx.jit"),
+        ("from flax import nnx", "x.sum()", "jit"),
+        ("from flax import linen as nn", "model(x)", "jit"),
+        ("import jax", "model(x)", "jit"),
+    ],
+)
+def test_a_function_that_gets_a_module_needs_the_jit_of_its_library(imports, call, jit):
+    source = f"{imports}\n\ndef predict(m, x):\n    return m(x)\n\ndef loss(model, x):\n    return {call}\n"
+    assert jit_decorators.jit_for(source, "loss") == jit

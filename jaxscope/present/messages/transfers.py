@@ -96,12 +96,20 @@ TEMPLATES = {
         "{expression} reads the elements of {name} one at a time ({n} reads); each read runs operations"
         " of JAX for one number"
     ),
+    "elements-of-several-read": (
+        "{expressions} read the elements of {names} one at a time ({n} reads); each read runs operations of"
+        " JAX for one number"
+    ),
     "elements-passed": (
         "the loop around {caller} passes the elements of {name} one at a time, and {expression} at {line}"
         " reads each of them ({n} reads); each read runs operations of JAX for one number"
     ),
     "waited-for-elements": (
         "the program waited {seconds} for these values; the time to run the operations is not included"
+    ),
+    "fix-copy-arrays": (
+        "copy the whole arrays to the host before the loop: {names} = jax.device_get(({names})). Their"
+        " elements are then NumPy numbers, and JAX runs nothing to read them"
     ),
     "fix-copy-whole": (
         "copy the whole array to the host before the loop: {name} = jax.device_get({name}). Its elements are"
@@ -254,6 +262,11 @@ TEMPLATES = {
         "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one, so replace"
         " the loop by one call of jax.jit(jax.vmap({function})), with None in in_axes for arguments that stay"
         " the same (name static ones in static_argnums of this jit, too)"
+    ),
+    "fix-or-vmap-over-items": (
+        "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one. Stack the"
+        " items of {names} before the loop ({first} = jax.tree.map(lambda *a: jnp.stack(a), *{first})), and"
+        " compute all iterations in one call with jax.vmap"
     ),
     "fix-loop-by-vmap": ("use jax.vmap (or jax.lax.scan) over what it iterates over{listed}"),
     "loop-over-a-list": " (if that is a list, stack it first)",
