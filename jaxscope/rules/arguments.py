@@ -74,6 +74,9 @@ def changing_shape(group: Group) -> Fix | None:
     if max(len(seen), len({value for c in group.causes for value in (c.before, c.after)})) > 2:
         if _settled(group):
             return Fix(message("fix-settled-sizes"), "pad", {"path": cause.path})
+        if (full := _full_batch(group)) is not None:
+            words = message("fix-odd-batches", path=cause.path or UNNAMED, size=_size(cause.before, full))
+            return Fix(words, "pad", {"path": cause.path, "sizes": full})
         if _creeps(shapes):
             words = message("fix-one-length", path=cause.path or UNNAMED, how=_padding(group))
             return Fix(words, "preallocate", {"path": cause.path})
@@ -89,6 +92,18 @@ def changing_shape(group: Group) -> Fix | None:
     larger = [max(b, a) for b, a in zip(before, after, strict=True)]
     words = message("fix-larger-size", path=cause.path or UNNAMED, size=_size(cause.after, larger))
     return Fix(words, "pad", {"path": cause.path, "sizes": larger})
+
+
+def _full_batch(group: Group) -> list[int] | None:
+    """Return the shape from which each call of ``group`` differs, if it is the same for all calls, and each
+    call has fewer rows: batches whose last one is smaller, with several sizes of the last one. Else None."""
+    changes = [(_dimensions(c.before), _dimensions(c.after)) for c in group.causes]
+    full = changes[0][0]
+    smaller = all(
+        full and after and before == full and after[1:] == full[1:] and after[0] < full[0]
+        for before, after in changes
+    )
+    return list(full) if full and smaller else None
 
 
 def _differ_by_ones(cause: Cause) -> bool:

@@ -172,6 +172,10 @@ TEMPLATES = {
         "drop the smaller batch, also from counts; or pad {path} to {size} like the other batches, and let no"
         " result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"
     ),
+    "fix-odd-batches": (
+        "drop the smaller batches, also from counts; or pad {path} to {size} like the other batches, and let"
+        " no result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"
+    ),
     "fix-larger-size": (
         "pad {path} to the larger size, {size}, in every call, and let no result depend on the padding"
         " (jnp.mean(x, where=mask), with a mask of as many axes as x)"
