@@ -224,12 +224,26 @@ def defined_inside(function: ast.AST) -> set[str]:
 def _of_statement(
     file_syntax: Syntax, calls: list[ast.Call], line: int, column: int | None
 ) -> list[ast.Call]:
-    """Return the calls among ``calls`` that are in the statement at ``column``; all begin on ``line``. Return
-    all ``calls`` if ``column`` is None, or if fewer than two statements begin on the line."""
+    """Return the calls among ``calls`` that are in the statement at ``column``, and in the lambda there if
+    there is one; all begin on ``line``. Return all ``calls`` if ``column`` is None."""
+    if column is None:
+        return calls
+    lambdas = [
+        n
+        for n in file_syntax.blocks
+        if isinstance(n, ast.Lambda)
+        and n.lineno <= line
+        and (line, column) < (n.end_lineno, n.end_col_offset)
+        if (n.lineno, n.col_offset) <= (line, column)
+    ]
+    inside = max(lambdas, key=lambda n: (n.lineno, n.col_offset), default=None)
+    if inside is not None:  # the code around the lambda only passes it on
+        within = set(ast.walk(inside))
+        calls = [c for c in calls if c in within]
     begin = sorted(
         n.col_offset for n in ast.walk(file_syntax.tree) if isinstance(n, ast.stmt) and n.lineno == line
     )
-    if column is None or len(begin) < 2:
+    if len(begin) < 2:
         return calls
     first = max((c for c in begin if c <= column), default=0)
     after = min((c for c in begin if c > column), default=sys.maxsize)

@@ -132,6 +132,7 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
             doing = OPERATIONS if outside else CALLING
             called.setdefault((c.site.file, c.site.line, c.missed.column), doing)
     lines = {(file, line) for (file, line, _), doing in called.items() if doing == OPERATIONS}
+    alone = lines - {(file, line) for (file, line, _), doing in called.items() if doing == CALLING}
     read = {t.source.place for t in transfers.waits(run) if t.source is not None}
     found = []
     for entry in times.lines:
@@ -148,6 +149,8 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
                 entry.library is None or (made == CALLING and entry.library in CALL_WRAPPERS)
             ):
                 doing = made
+            elif doing == CALLING and at.place in alone:
+                doing = OPERATIONS  # functions that JAX itself jits, which transforms call at other places
         operates = doing == OPERATIONS and at.place in lines
         # On a CPU, what sleeps while it makes an array waits for results of earlier calls: nothing is copied.
         copies = doing == COPYING and run.platform == "cpu"
@@ -393,6 +396,11 @@ def _around(run: Run, stack: Iterable[Frame], *, comprehensions: bool = False) -
     for frame in stack:
         for first, last in loops_around(text(frame.file), frame.line, comprehensions=comprehensions):
             yield Frame(frame.file, first, frame.function), last
+
+
+def in_loop(run: Run, stack: Iterable[Frame]) -> bool:
+    """Return whether a loop or a comprehension is around one of the lines ``stack``."""
+    return next(_around(run, stack, comprehensions=True), None) is not None
 
 
 class Loop(msgspec.Struct, frozen=True):

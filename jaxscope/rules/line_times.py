@@ -52,6 +52,7 @@ from jaxscope.schema.line_times import (
 from jaxscope.schema.messages import Field, Message, Names, Percent, Seconds, message
 
 OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # shares of the measured time: a note, a warning
+LEAST_SAVED = 0.1  # share of a line's operations outside jit that jit has to save, for the line to count
 PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
 CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
 # A library's code around a call takes several times as long as the call
@@ -66,8 +67,71 @@ NUMERIC = frozenset({"numpy", "scipy", "pandas"})
 
 @rule("JX605", "operations-in-each-step", WARNING)
 def operations_in_each_step(run: Run) -> Iterator[Finding]:
+    """Yield findings about loops, and about functions that a library calls again and again, that spend much
+    time in operations outside jit."""
     for loop in _operations(run):
         yield _finding(run, "JX605", _with_overhead(run, loop), OPERATIONS_MUCH)
+    yield from _in_passed_functions(run)
+
+
+def _in_passed_functions(run: Run) -> Iterator[Finding]:
+    """Yield findings about functions of the user that a library other than JAX calls many times, and whose
+    operations outside jit take much time."""
+    measured = line_times.measured(run)
+    for part, times in _passed_functions(run).items():
+        ran = [_with_overhead(run, Loop(at, at.line, False, spent)) for at, spent in times.items()]
+        seconds = sum(loop.seconds for loop in ran)
+        share = seconds / measured.seconds if measured is not None else 0.0
+        if share < OPERATIONS_SHARE or sum(loop.samples for loop in ran) < line_times.FEWEST:
+            continue
+        lines = sorted(times, key=lambda at: at.place)
+        name, places = part[1].replace(".<locals>", ""), Names(tuple(lines), LINES)
+        text = message(
+            "operations-in-passed-function",
+            function=name,
+            lines=places,
+            seconds=Seconds(seconds),
+            share=Percent(line_times.share_of_run(run, seconds)),
+        )
+        fix = Fix(message("fix-jit-passed-function", function=name, line=places), "jit", {"function": name})
+        yield Finding(
+            code="JX605",
+            severity=WARNING if share >= OPERATIONS_MUCH else NOTE,
+            certainty=LIKELY,
+            title=text,
+            source=lines[0],
+            evidence=[
+                Evidence(message("time-of-line", seconds=Seconds(loop.seconds)), source=loop.line)
+                for loop in ran[:LINES]
+            ],
+            fix=jit_obstacles.with_obstacles(run, fix, {part}, {part}),
+            seconds=seconds,
+            subject=subject("JX605", lines[0]),
+            timed=True,
+        )
+
+
+def _passed_functions(run: Run) -> dict[tuple[str, str], dict[Frame, list[LineTime]]]:
+    """Return {(file, qualified name) of a function of the user: {line: times}} for lines outside the loops of
+    ``_operations`` that pass the function, or a lambda that calls it, to a library other than JAX
+    (``table.apply(price)``), with their operations outside jit. No loop is in the function, so that the
+    library must call it many times if these take long."""
+    loops, passing = _operations(run), dict[Frame, list[LineTime]]()
+    called = dict[Frame, Counter[tuple[str, str]]]()
+    for t in _operation_times(run):
+        k = loop_functions.passed_to_library(run, t.stack)
+        if k is None or line_times.in_loop(run, t.stack[: k + 1]) or any(_within(t, one) for one in loops):
+            continue
+        line = t.stack[k + 1]
+        passing.setdefault(line, []).append(t)
+        at = t.stack[k - 1 if k and t.stack[k].function.endswith("<lambda>") else k]
+        if not at.function.endswith("<lambda>"):
+            called.setdefault(line, Counter())[at.file, at.function] += round(1e9 * t.seconds)
+    found = dict[tuple[str, str], dict[Frame, list[LineTime]]]()
+    for line, seconds in called.items():
+        [(function, _)] = seconds.most_common(1)
+        found.setdefault(function, {})[line] = passing[line]
+    return found
 
 
 @rule("JX606", "python-in-each-step", WARNING)
@@ -206,20 +270,31 @@ def _is_small(c: Compilation, texts: Texts, most: int = computing_operations.SMA
 
 @cached_until_changed
 def _operations(run: Run) -> list[Loop]:
-    """Return the loops that spend at least the share OPERATIONS_SHARE of the measured time in operations
-    outside jit, or in copies of small arrays on lines with such operations. The time that rule JX603 reports
-    does not count, and neither does that of lines whose operations mostly compute."""
+    """Return the loops that spend at least the share OPERATIONS_SHARE of the measured time on
+    ``_operation_times``."""
+    return _loops(run, _operation_times(run), OPERATIONS_SHARE)
+
+
+@cached_until_changed
+def _operation_times(run: Run) -> list[LineTime]:
+    """Return the times of operations outside jit, and of copies of small arrays on lines with such
+    operations. The time that rule JX603 reports does not count. Of the time of operations that compute much,
+    the part counts that jit would save."""
     reads = element_reads.lines(run)  # JX603 reports their time
     copies = element_reads.small_copies(run)  # jnp.stack of NumPy arrays copies them one at a time.
-    computing, entries = computing_operations.lines(run), line_times.entries(run)
+    shares, entries = computing_operations.saved_shares(run), line_times.entries(run)
     operations = {_at(t) for doing, t in entries if doing == OPERATIONS}
-    times = [
-        t
+    return [
+        _part(t, shares.get(_at(t), 1.0)) if doing == OPERATIONS else t
         for doing, t in entries
         if doing == OPERATIONS or (doing == COPYING and _at(t) in operations & copies)
-        if _at(t) not in reads and _at(t) not in computing
+        if _at(t) not in reads and shares.get(_at(t), 1.0) >= LEAST_SAVED
     ]
-    return _loops(run, times, OPERATIONS_SHARE)
+
+
+def _part(t: LineTime, share: float) -> LineTime:
+    """Return ``t`` with the fraction ``share`` of its seconds; ``t`` itself if that is 1."""
+    return t if share == 1.0 else replace(t, seconds=share * t.seconds, blocked=share * t.blocked)
 
 
 def _with_overhead(run: Run, loop: Loop) -> Loop:
@@ -228,12 +303,22 @@ def _with_overhead(run: Run, loop: Loop) -> Loop:
     recorded compilations do not count (JX133)."""
     inside, known = [e for e in line_times.entries(run) if _within(e[1], loop)], {id(t) for t in loop.times}
     lines = {_at(t) for doing, t in inside if doing == OPERATIONS}  # also those that mostly compute
+    functions = {_function(t) for doing, t in inside if doing == OPERATIONS}
+    # What the loop itself copies may be batches, and what is copied from the host takes as long under jit.
+    functions.discard((loop.line.file, loop.line.function))
+    fed = {
+        t.source.place for t in transfers.transfers(run) if t.source and t.direction == transfers.TO_DEVICE
+    }
+    copied = [
+        t for doing, t in inside if doing == COPYING and _function(t) in functions and _at(t) not in fed
+    ]
     inside = [(doing, t) for doing, t in inside if _at(t) in lines and id(t) not in known]
     more = [
         t
         for doing, t in inside
         if doing == COPYING or (doing == PYTHON and t.library in JAX_ROOTS | CALL_WRAPPERS)
     ]
+    more += [t for t in copied if _at(t) not in lines and id(t) not in known]
     traced = [t for doing, t in inside if doing == COMPILING]
     spent = sum(t.seconds for t in traced)
     recorded = sum(  # what was only traced, as by jax.eval_shape in Flax, is in no other finding
@@ -250,6 +335,11 @@ def _with_overhead(run: Run, loop: Loop) -> Loop:
 def _at(t: LineTime) -> tuple[str, int]:
     """Return (file, line) of the user's line where the time ``t`` was spent."""
     return t.stack[0].place
+
+
+def _function(t: LineTime) -> tuple[str, str]:
+    """Return (file, qualified name) of the user's function in which the time ``t`` was spent."""
+    return t.stack[0].file, t.stack[0].function
 
 
 def _scan_of(run: Run, loop: Loop) -> tuple[str, ...] | None:

@@ -151,9 +151,9 @@ def _of_called(run: Run, loop: Loop) -> Fix | None:
     if len(few) < 2 or not traced or sum(ns for _, ns in few) < 1e9 * NEARLY_ALL * loop.seconds:
         return None
     names = tuple(function.replace(".<locals>", "") for (_, function), _ in few)
-    words = message(
-        "fix-jit-functions", functions=Names(names, FEW), statics=_static_in(run, [part for part, _ in few])
-    )
+    how = next((h for (f, g), _ in few if (h := jit_decorators.jit_for(text(f), g)) != "jit"), "jit")
+    statics = _static_in(run, [part for part, _ in few]) if how == "jit" else None
+    words = message("fix-jit-functions", how=how, functions=Names(names, FEW), statics=statics)
     return Fix(words, "jit", {"functions": [*names]})
 
 

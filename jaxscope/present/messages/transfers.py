@@ -156,6 +156,10 @@ TEMPLATES = {
     "operations-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the run) in operations outside jit, {where}"
     ),
+    "operations-in-passed-function": (
+        "a library calls {function} again and again, from {lines}: about {seconds} ({share} of the run) are"
+        " spent in its operations outside jit"
+    ),
     "with-compiling": "{finding}, plus {seconds} to compile these operations",
     "with-running": "{finding}; running these operations took about {seconds}, not counting compilations",
     "with-reading": "{finding}; iterating over the array took about {seconds}, not counting compilations",
@@ -230,9 +234,9 @@ TEMPLATES = {
         " an argument, and call it once in each iteration"
     ),
     "fix-jit-passed-function": (
-        "a library calls {function} again and again, from {line}: apply jit to {function}, once and before"
-        " the loop. Write jitted = jax.jit({function}), and use jitted instead of {function}. Arrays that"
-        " {function} reads from outside should become arguments"
+        "apply jit to {function}, which a library calls again and again, from {line}: write"
+        " jitted = jax.jit({function}) once, before this line and outside of loops, and use jitted instead of"
+        " {function}. Arrays that {function} reads from outside should become arguments"
     ),
     "fix-jit-output": (
         "put these operations, which some iterations run, into one jitted function, and call it there"
@@ -242,7 +246,7 @@ TEMPLATES = {
         " line only calls one function, apply jit to that function instead"
     ),
     "fix-jit-functions": (
-        "apply jit to {functions}, each as a whole: JAX then compiles each as one program. If they read"
+        "apply {how} to {functions}, each as a whole: JAX then compiles each as one program. If they read"
         " a value from outside that changes, pass it as an argument{statics}. Inside jit, JAX unrolls Python"
         " loops: write long loops as jax.lax.scan or jax.lax.fori_loop"
     ),
