@@ -255,7 +255,8 @@ def _call_to_jit(
 ) -> ast.Call | None:
     """Return the call among ``calls``, all on one line, whose function is to be jitted: the only call of a
     function such as ``init`` or ``apply``, else the only call of ``library``, else the only outermost call
-    that is not one of JAX or NumPy. Return None if it is unclear which call to jit.
+    that is not one of JAX or NumPy. Return None if it is unclear which call to jit, as for a call whose
+    arguments apply a transform.
 
     Args:
       arrays: the names by which the file imports ``jax.numpy`` and other modules for arrays.
@@ -269,7 +270,12 @@ def _call_to_jit(
     known = names_of(file_syntax.imports, {library or ""} - {*MODULES})
     theirs = [c for c in own if _root(c.func) in known]
     chosen = named or (theirs if len(theirs) == 1 else [c for c in own if id(c) not in inner])
-    return chosen[0] if len(chosen) == 1 else None
+    if len(chosen) != 1:
+        return None
+    # In opt_update(i, jax.grad(loss)(params), state), the arguments compute, too.
+    passed = (n for a in (*chosen[0].args, *(k.value for k in chosen[0].keywords)) for n in ast.walk(a))
+    computes = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Call) for n in passed)
+    return chosen[0] if not computes else None
 
 
 def _statics(call: ast.Call) -> str:

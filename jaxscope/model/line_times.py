@@ -125,14 +125,18 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
         return []
     # Calls of compiled functions and operations are recognized by their place: JAX compiled something there.
     called: dict[tuple[str, int, int], str] = {}
+    places = {OPERATIONS: set[tuple[str, int]](), CALLING: set[tuple[str, int]]()}
     for c in run.compilations.values():
-        if c.entry == "call" and c.site is not None and c.missed is not None and c.missed.column is not None:
-            module = (c.function.seen.module or "").partition(".")[0]
-            outside = not c.function.user and (c.function.seen.eager or module in JAX_ROOTS)
-            doing = OPERATIONS if outside else CALLING
+        if c.site is None or c.missed is None or c.missed.column is None:
+            continue
+        module = (c.function.seen.module or "").partition(".")[0]
+        outside = not c.function.user and (c.function.seen.eager or module in JAX_ROOTS)
+        doing = OPERATIONS if outside else CALLING
+        places[doing].add(c.site.place)
+        if c.entry == "call":
             called.setdefault((c.site.file, c.site.line, c.missed.column), doing)
     lines = {(file, line) for (file, line, _), doing in called.items() if doing == OPERATIONS}
-    alone = lines - {(file, line) for (file, line, _), doing in called.items() if doing == CALLING}
+    alone = places[OPERATIONS] - places[CALLING]
     read = {t.source.place for t in transfers.waits(run) if t.source is not None}
     found = []
     for entry in times.lines:

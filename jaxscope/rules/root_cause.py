@@ -393,8 +393,11 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
             short = MORE * (f.seconds or 0.0) <= (running.seconds or 0.0)
             if fix is None or _creates(fix) or (fix.kind != "jit" and not short):
                 continue
-            first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
             one_jit = fix.kind == "jit" and slug_of(running) != "fix-jit-each" and _runs(run, f, running)
+            instead = fix_of(running)
+            if not one_jit and instead is not None and "fix-jit-output" in jit_obstacles.slugs(instead):
+                continue  # the lines of ``f`` run in each iteration
+            first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
             more = Seconds(second.seconds or 0.0)
             title = message("with-compiling", finding=first.title, seconds=more)
             if first is f:
