@@ -269,7 +269,9 @@ def _is_inevitable(run: Run, p: Payer, called: Collection[tuple[str, int]]) -> b
         return True  # likewise, while a library's function is traced
     if imports(source, n):
         return True  # a package that computes while it is imported
-    # Arrays are put on devices, which jit cannot do.
+    # Arrays are put on devices, which jit cannot do; for replicate, jax.device_put can.
+    if outside_jit.replicates(run, p):
+        return False
     return p.library in PLACING and jit_decorators.calls(source, n, PLACES)
 
 

@@ -14,6 +14,7 @@ from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.paths import root
+from jaxscope.analysis.rewrap_site import in_a_loop
 from jaxscope.model import arrays, sources
 from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
@@ -24,7 +25,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.arrays import TRACE
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.messages import Bytes, Count, Message, Seconds, message
 
 SMALL = 1024  # bytes per step, or of one array: with fewer, as for a list of losses, it is a note
@@ -47,6 +48,8 @@ def growing_arrays(run: Run) -> Iterator[Finding]:
             continue
         if (longer and compiled_for_each_length(run, g)) or _is_limited(run, g):
             continue  # JX133 has the same advice; or the program limits the length
+        if not g.in_steps and _is_of_one_call(run, g):
+            continue
         yield Finding(
             code="JX501",
             severity=NOTE if small else WARNING,
@@ -59,6 +62,16 @@ def growing_arrays(run: Run) -> Iterator[Finding]:
         )
 
     yield from _appended(run, reported)
+
+
+def _is_of_one_call(run: Run, g: Growth) -> bool:
+    """Return whether the arrays of ``g`` seem to be parts of one result: their line is in no loop, and JAX
+    still compiled for this line when they had grown."""
+    at = g.group.origin
+    if at is None or in_a_loop(sources.of(run)(at.file), at.line):
+        return False
+    compiled = [run.seconds_at(c.t_ns) for c in run.compilations.values() if same_line(c.site, at)]
+    return max((t for t in compiled if t is not None), default=0.0) >= g.seen[-1][0]
 
 
 def _is_limited(run: Run, g: Growth) -> bool:

@@ -47,6 +47,9 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
                 if below or passed is None or not loop_calls.stays_the_same(passed, call.repeats):
                     continue
                 key = ast.unparse(passed)
+                words = message("fix-new-key", key=key)
+                if "jax.pmap" in f.seen.wrappers:
+                    words = message("fix-new-keys", key=key)
                 text = message(
                     "one-key-for-all-steps", function=f.display_name, key=key, line=call.loop.lineno
                 )
@@ -58,7 +61,7 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
                     f.id,
                     c.site,
                     [Evidence(text, compilation=c.id, source=c.site)],
-                    Fix(message("fix-new-key", key=key), "fold_in", {"name": key}),
+                    Fix(words, "fold_in", {"name": key}),
                     path=path,
                 )
 

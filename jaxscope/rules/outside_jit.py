@@ -77,6 +77,7 @@ def creates(run: Run, p: Payer) -> bool:
 
 POWER = "integer_pow"  # the operation x ** n with a Python int n
 JOINING = frozenset({"stack", "concatenate"})  # operations that join arrays
+REPLICATE = frozenset({"replicate"})
 MANY_ARRAYS = 500  # arrays, from which joining them in one operation takes long to compile
 
 
@@ -143,6 +144,9 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> Advice:
     the number of compilations of all lines of the loop in which the line is, or of the line alone if it is in
     no loop."""
     line = _Line(run, p, compiled)
+    if replicates(run, p):
+        fix = Fix(message("fix-place-replicas"), "device_put")
+        return Advice(None, fix, sum(c.seconds for c in p.compilations))
     found = _many_arrays(run, line) or _iterated_array(run, line) or _changed_argument(run, line)
     if found is not None:
         return found
@@ -152,6 +156,12 @@ def what_to_do(run: Run, p: Payer, compiled: int) -> Advice:
     if of_objects is not None:
         return of_objects
     return _jit_the_call(run, line) if p.library in TRACED_WHOLE else _for_library(run, line)
+
+
+def replicates(run: Run, p: Payer) -> bool:
+    """Return whether the line of ``p`` calls ``replicate`` of Flax, which compiles a program for each shape
+    of an array."""
+    return p.library == "flax" and jit_decorators.calls(sources.of(run)(p.line.file), p.line.line, REPLICATE)
 
 
 def _many_arrays(run: Run, line: _Line) -> Advice | None:

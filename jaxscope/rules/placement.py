@@ -72,8 +72,10 @@ def place_for_pmap(
     than one whose name is an identifier."""
     if PMAP not in function.seen.wrappers or mesh is None or len(mesh) != 1 or not mesh[0][0].isidentifier():
         return None
-    top = root(path) if path is not None else None
-    words = message("fix-place-for-pmap", path=top or UNNAMED, axis=mesh[0][0])
+    top, axis = root(path) if path is not None else None, mesh[0][0]
+    words = message("fix-place-for-pmap", path=top or UNNAMED, axis=axis)
+    if axis.startswith("_"):  # JAX made the name, because the program gives pmap none
+        words = message("fix-pass-through-pmap", path=top or UNNAMED)
     return Fix(words, "device_put", {"path": top, "sharding": spec})
 
 

@@ -280,7 +280,7 @@ def _draws(body: Any, known: dict[int, frozenset[int]], positions: set[frozenset
         name = equation.primitive.name
         if name in DRAWING and sources[0]:
             positions.add(sources[0])
-        for inner in inner_bodies(equation) if name in CALLING else ():
+        for inner in inner_bodies(equation) if name in CALLING or name == "shard_map" else ():
             # The branches of a conditional do not receive its first operand, the index of the branch.
             passed = zip(reversed(inner.invars), reversed(sources), strict=False)
             _draws(inner, {id(v): keys for v, keys in passed if keys}, positions)

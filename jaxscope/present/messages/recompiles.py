@@ -567,6 +567,10 @@ TEMPLATES = {
         "pass a different key in each iteration: a new one from jax.random.split, or"
         " jax.random.fold_in({key}, i) where i is the number of the iteration"
     ),
+    "fix-new-keys": (
+        "split a new key in each iteration, into one key for each device: key, new = jax.random.split(key),"
+        " where key is one random key, and pass jax.random.split(new, jax.device_count()) instead of {key}"
+    ),
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
     "fix-replicate-first": (
@@ -588,9 +592,20 @@ TEMPLATES = {
         " call{passed}"
     ),
     "fix-place-for-pmap": (
-        "where the program creates {path}, give it the sharding that results of jax.pmap have:"
-        " jax.device_put({path}, NamedSharding(jax.sharding.Mesh(jax.devices(), ('{axis}',)),"
-        " PartitionSpec('{axis}')))"
+        "before the first call, and after {path} has got its axis for the devices, give it the sharding that"
+        " results of jax.pmap have: {path} = jax.device_put({path}, jax.sharding.NamedSharding("
+        "jax.sharding.Mesh(jax.devices(), ('{axis}',)), jax.sharding.PartitionSpec('{axis}')))"
+    ),
+    "fix-pass-through-pmap": (
+        "before the first call, and after {path} has got its axis for the devices, give it the sharding that"
+        " results of jax.pmap have: {path} = jax.pmap(lambda a: a)({path})"
+    ),
+    "fix-place-replicas": (
+        "replicate of Flax compiles a program for each shape of an array; jax.device_put compiles nothing."
+        " Instead of params = replicate(params), write sharding = jax.sharding.NamedSharding("
+        "jax.sharding.Mesh(jax.devices(), ('batch',)), jax.sharding.PartitionSpec('batch')), with the axis_name"
+        " of pmap for 'batch', and params = jax.device_put(jax.tree.map(lambda a: np.broadcast_to(a,"
+        " (jax.device_count(), *np.shape(a))), params), sharding)"
     ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",
