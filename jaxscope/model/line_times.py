@@ -6,6 +6,7 @@ import math
 import operator
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 
 import msgspec
@@ -484,6 +485,17 @@ def inner_loops(run: Run, loop: Loop, share: float, other: float) -> list[Frame]
         elif not found:
             break
     return found
+
+
+def innermost_loops(run: Run, loop: Loop, share: float) -> list[Frame]:
+    """Return the first lines of the innermost loops and comprehensions in which the times of ``loop`` were
+    spent, in the loop itself or in functions that it calls. Only those with at least the fraction ``share``
+    of its seconds; the longest comes first."""
+    seconds = Counter[Frame]()
+    for t in loop.times:
+        around = list(_around(run, reversed(t.stack), comprehensions=True))
+        seconds[around[-1][0]] += round(1e9 * (t.seconds - t.blocked))
+    return [line for line, ns in seconds.most_common() if ns >= 1e9 * share * loop.seconds]
 
 
 def _with_calls(run: Run) -> set[tuple[Frame, int]]:

@@ -58,6 +58,7 @@ CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
 # A library's code around a call takes several times as long as the call
 BY_LIBRARY = 4 * computing_operations.SMALL
 PART = 0.2  # share of a loop's time: an inner loop that takes at least this share needs a function of its own
+SOME = 0.1  # share of a loop's time: an inner loop that takes at least this share is named
 NAMED = 0.9  # share of a loop's time that the named lines take
 LINES = 3  # lines that are named
 INTEGRATES = re.compile(r"\b(solve_ivp|odeint|ode)\(")  # of SciPy: JX601 and JX210 are about minimize
@@ -421,7 +422,8 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         elif any(draws_one(sources.line(run, line)) for line, _ in loop.lines()):
             fix = Fix(message("fix-draw-on-host"), "numpy")
         elif several and _in_several_loops(run, lines) and _needs_python(run, loop):
-            fix = Fix(message("fix-jit-each"), "jit")
+            within = line_times.innermost_loops(run, loop, SOME)
+            fix = Fix(message("fix-jit-each", loops=Names(tuple(within), LINES)), "jit")
         elif simulated is not None:
             fix = simulated
         else:

@@ -603,9 +603,9 @@ TEMPLATES = {
     "fix-place-replicas": (
         "replicate of Flax compiles a program for each shape of an array; jax.device_put compiles nothing."
         " Instead of params = replicate(params), write sharding = jax.sharding.NamedSharding("
-        "jax.sharding.Mesh(jax.devices(), ('batch',)), jax.sharding.PartitionSpec('batch')), with the axis_name"
-        " of pmap for 'batch', and params = jax.device_put(jax.tree.map(lambda a: np.broadcast_to(a,"
-        " (jax.device_count(), *np.shape(a))), params), sharding)"
+        "jax.sharding.Mesh(jax.devices(), ('batch',)), jax.sharding.PartitionSpec('batch')), with the"
+        " axis_name of pmap for 'batch', and params = jax.device_put(jax.tree.map(lambda a:"
+        " np.broadcast_to(a, (jax.device_count(), *np.shape(a))), params), sharding)"
     ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",

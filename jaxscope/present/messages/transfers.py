@@ -242,8 +242,8 @@ TEMPLATES = {
         "put these operations, which some iterations run, into one jitted function, and call it there"
     ),
     "fix-jit-each": (
-        "the lines are in several loops: for each loop, put its operations into one jitted function. If a"
-        " line only calls one function, apply jit to that function instead"
+        "the operations are in several loops: for each of {loops}, put the operations of one iteration into"
+        " one jitted function, outside of the loop"
     ),
     "fix-jit-functions": (
         "apply {how} to {functions}, each as a whole: JAX then compiles each as one program. If they read"
