@@ -118,7 +118,7 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
         first = 2 * sum(entry.again for entry, *_ in found) < sum(entry.seconds for entry, *_ in found)
         yield BLANK
         yield line(
-            (f"Long compilations without a finding{' (mostly first calls)' if first else ''}: ", "dim"),
+            (f"Long {'first ' if first else ''}compilations, for which there is no advice: ", "dim"),
             "; ".join(parts),
             hang=2,
         )

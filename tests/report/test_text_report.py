@@ -57,7 +57,7 @@ Findings
            similar earlier one)  (step 380, train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
-Long compilations without a finding (mostly first calls): eval_step: 9.2 s
+Long first compilations, for which there is no advice: eval_step: 9.2 s
   (train.py:150); train_step: 8.8 s (train.py:140)
 
 Your functions, slowest first

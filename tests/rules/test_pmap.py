@@ -13,7 +13,7 @@ from jaxscope.schema.keys import Sharding
 
 ONE = Sharding("NamedSharding", "P('r',) on r=1", "0", (("r", 1, "Auto"),), "PartitionSpec('r',)", "device")
 BATCH = Sharding("NamedSharding", "P('b',) on b=1", "0", (("b", 1, "Auto"),), "PartitionSpec('b',)", "device")
-PLACED = "where the program creates state, give it the sharding that results of jax.pmap have: jax.device_put(state, NamedSharding("
+PLACED = "before the first call, and after state has got its axis for the devices, give it the sharding that results of jax.pmap have: state = "
 
 
 @pytest.fixture
@@ -33,7 +33,25 @@ def fixes(tmp_path):
 
 def test_the_state_of_a_pmap_is_placed_before_the_first_call_as_its_results_are(fixes):
     [fix] = fixes(["jax.pmap"], ONE, BATCH)
-    assert fix == PLACED + "jax.sharding.Mesh(jax.devices(), ('b',)), PartitionSpec('b')))"
+    mesh = "jax.sharding.Mesh(jax.devices(), ('b',))"
+    assert (
+        fix
+        == PLACED
+        + f"jax.device_put(state, jax.sharding.NamedSharding({mesh}, jax.sharding.PartitionSpec('b')))"
+    )
+
+
+def test_a_pmap_without_axis_name_gets_its_sharding_from_another_pmap(fixes):
+    name = "_internal_pmap_axis_name"
+    unnamed = Sharding(
+        "NamedSharding",
+        f"P('{name}',) on {name}=1",
+        "0",
+        ((name, 1, "Auto"),),
+        f"PartitionSpec('{name}',)",
+        "device",
+    )
+    assert fixes(["jax.pmap"], ONE, unnamed) == [PLACED + "jax.pmap(lambda a: a)(state)"]
 
 
 @pytest.mark.parametrize(
