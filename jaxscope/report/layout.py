@@ -39,6 +39,7 @@ class Line(NamedTuple):
       right: a text that is printed at the right edge; None: there is none.
       cells: the cells of the row, without the spaces that align them, if the paragraph is a row of a table;
         else empty.
+      whole: whether the paragraph is printed as one line, however long, such as a command to copy.
     """
 
     text: Text
@@ -46,6 +47,7 @@ class Line(NamedTuple):
     hang: int = 0
     right: Text | None = None
     cells: tuple[str, ...] = ()
+    whole: bool = False
 
 
 BLANK = Line(Text())
@@ -95,6 +97,9 @@ def put(console: Console, lines: Iterable[Line]) -> None:
         room = max(8, console.width - item.indent)
         if not item.text.plain and item.right is None:
             console.print()
+            continue
+        if item.whole:
+            console.print(Text.assemble(" " * item.indent, item.text), soft_wrap=True)
             continue
         body = item.text.copy()
         body.plain = _BOUND.sub(_GLUE, FIGURE.sub(_GLUE, body.plain))

@@ -214,7 +214,7 @@ def _next(run: Run, directory: RunDir | None, users: list[Function], width: int)
             yield line(command.ljust(longest), (f"   {what}", "dim"))
         else:
             yield line((f"{what}:", "dim"))
-            yield line(command, indent=4, hang=4)
+            yield line(command, indent=4)._replace(whole=True)
 
 
 def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:

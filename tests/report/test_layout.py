@@ -22,3 +22,10 @@ def test_a_sign_and_a_number_of_a_line_do_not_stand_alone_at_the_end_of_a_line()
         "a lambda at In[4],",
         "line 3",
     ]
+
+
+def test_a_command_to_copy_is_not_wrapped():
+    page = io.StringIO()
+    command = "jaxscope report /home/somebody/runs/a_long_name_of_a_run --function train_step"
+    put(console(page, width=40), [line(command, indent=4)._replace(whole=True)])
+    assert page.getvalue() == f"    {command}\n"
