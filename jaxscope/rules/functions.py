@@ -38,7 +38,7 @@ def new_function_object(group: Group) -> Fix | None:
         if seen.file is not None and STANDING(seen.file) != Standing.USER:  # its __init__ is the library's
             words = message("fix-jit-library-method-once", method=seen.name, owner=owner)
         else:
-            words = message("fix-jit-method-once", method=seen.name, owner=owner)
+            words = message("fix-jit-method-once", jitted=_jitted_method(group), owner=owner)
     elif form == "partial":
         words = message("fix-jit-partial-once", differentiated=differentiated(seen.wrappers))
     elif maker and site is not None and maker.rpartition(".")[2] not in site.function:
@@ -54,6 +54,18 @@ def new_function_object(group: Group) -> Fix | None:
     else:
         words = message("fix-define-once")
     return Fix(words, "create_once", {"form": form})
+
+
+def _jitted_method(group: Group) -> str:
+    """Return the method of ``group`` with all that was applied to it, under jit, as source:
+    ``jax.jit(jax.grad(self.loss))``."""
+    jitted, outer = f"self.{group.function.seen.name}", "jax.jit"
+    for wrapper in map(transformation, reversed(group.function.seen.wrappers)):
+        if wrapper.rpartition(".")[2] in JITS:
+            outer = wrapper
+        else:
+            jitted = f"{wrapper}({jitted})"
+    return f"{outer}({jitted})"
 
 
 def differentiated(wrappers: Sequence[str]) -> Message | None:

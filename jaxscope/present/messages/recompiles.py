@@ -310,8 +310,10 @@ TEMPLATES = {
     ),
     # -- fixes: function objects, options, caches --------------------------------------------------------
     "fix-jit-method-once": (
-        "jit the bound method once, in __init__, and keep it: self.{method} = jax.jit(self.{method}). JAX"
-        " then compiles the method once for each {owner} object: create one object, and use it for all calls"
+        "jit the bound method once, in __init__, and keep it: self.jitted = {jitted}, and call self.jitted."
+        " JAX then compiles the method once for each {owner} object: create one object, and use it for all"
+        " calls. If the program needs many {owner} objects (scikit-learn, for example, copies them), write a"
+        " function outside of the class instead, pass it what it reads from self, and jit it once"
     ),
     "fix-jit-library-method-once": (
         "create one {owner} object, and jit its method once: {method} = jax.jit(object.{method}). Call this"
