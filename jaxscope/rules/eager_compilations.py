@@ -35,7 +35,7 @@ from jaxscope.rules import (
     repeated_loops,
     root_cause,
 )
-from jaxscope.rules.outside_jit import Advice
+from jaxscope.rules.outside_jit import BARRAGE, RECOMPILES, Advice
 from jaxscope.rules.programs import line_numbers
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
@@ -44,9 +44,8 @@ from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, message
 
 SHARE = 0.1  # share of all seconds of the run: below it, a line with few recompiles is not reported
-# A line with BARRAGE recompiles has a warning. A line with BARRAGE compilations has a note if its share of
-# all seconds is at least SOME x SHARE.
-BARRAGE, SOME = 20, 0.2
+# A line with BARRAGE compilations has a note if its share of all seconds is at least SOME x SHARE.
+SOME = 0.2
 # Functions and methods that create parameters, and that jit accepts
 APPLY = frozenset({"apply", "apply_fn"})  # methods of models that run the operations of init again
 INIT = frozenset({"init", "init_with_output", "init_fun", "init_fn"})
@@ -82,7 +81,6 @@ TO_NUMPY = INTO_ONE_STEP | {ONE_SIZE, "fix-iterate-numpy"}
 # Functions of JAX and Flax that put one array for each device on the devices
 PLACES = frozenset({"replicate", "unreplicate", "device_put_replicated", "device_put_sharded"})
 PLACING = frozenset({None, "jax", "flax"})
-RECOMPILES = "of them is a recompile", "of them are recompiles"
 
 
 class Avoidable(NamedTuple):
@@ -107,7 +105,7 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
     """Yield findings about lines that make JAX compile operations outside jit, if that can be avoided. A
     finding is about one line, or about several lines of a loop, a function or a callback."""
     # Grouping and advice depend on counts, not on times: two runs of one program have the same findings.
-    total, reported = payers.total_seconds(run), set[Frame]()
+    total, reported, single = payers.total_seconds(run), set[Frame](), list[Avoidable]()
     together = _with_sizes_of_one_loop(run, list(_together(run)))
     for place, lines in together:
         if _passes_other_sizes(lines, [other for _, other in together]):
@@ -120,15 +118,22 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
             found = _of_callback(run, place, lines)
         elif isinstance(place, Iteration) and len(lines) > 1:
             found = _of_iteration(run, place, lines)
+        elif slug_of(lines[0].finding) == "fix-jit-around" and lines[0].payer.line.function != "<module>":
+            single.append(lines[0])  # its whole function may have a finding
+            continue
         else:
             found = lines[0].finding
         reported.update(line.payer.line for line in lines)
         yield found
+    alone = {one.payer.line for one in single}
     left = [p for p in payers.payers(run) if p.line not in reported]
-    for repeated in repeated_loops.find(run, left):
+    for repeated in repeated_loops.find(run, [p for p in left if p.line not in alone]):
         yield repeated
         reported.update(e.source for e in repeated.evidence if e.source is not None)
-    yield from functions_outside_jit.find(run, [p for p in left if p.line not in reported])
+    whole = list(functions_outside_jit.find(run, [p for p in left if p.line not in reported]))
+    yield from (finding for finding, _ in whole)
+    inside = {compilation for _, compilations in whole for compilation in compilations}
+    yield from (one.finding for one in single if not all(c.id in inside for c in one.payer.compilations))
 
 
 def _with_sizes_of_one_loop(

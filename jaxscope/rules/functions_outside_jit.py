@@ -3,7 +3,7 @@ which of them, or of their callers, is to be jitted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import TypeAlias
 
 from jaxscope.analysis import line_names
@@ -13,7 +13,8 @@ from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import jit_obstacles, loop_functions, outside_jit
-from jaxscope.schema.findings import CERTAIN, NOTE, Evidence, Finding, Fix
+from jaxscope.rules.programs import line_numbers
+from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS, LOOPS
 from jaxscope.schema.messages import Count, Names, Seconds, message
@@ -24,16 +25,17 @@ FEWEST = 20  # compilations of a function that is reported
 FEW_LINES, TOGETHER = 3, 0.25
 WHOLE = 0.05  # the same share for a function that jit can probably trace as a whole
 DIRECT = 5  # at least one of so many compilations of such a function is on its own lines
-LISTED, LINES = 5, 4  # lines in the evidence and in a title
+LISTED = 5  # lines in the evidence
 _Part: TypeAlias = tuple[str, str]  # (file, function)
 _Applied: TypeAlias = tuple[Compilation, int]  # (an operation, the line of a function that applied it)
 
 
-def find(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
+def find(run: Run, left: Sequence[Payer]) -> Iterator[tuple[Finding, Set[str]]]:
     """Yield findings about functions of the user in which several lines together make JAX compile many
-    operations outside jit, which takes much of the time of all compilations. ``left`` are the lines that have
-    no finding yet. Left out are functions that call jitted functions, and those that mostly call other
-    functions with operations, unless jit can trace them whole."""
+    operations outside jit, which takes much of the time of all compilations, each with the ids of these
+    compilations. ``left`` are the lines that have no finding yet. Left out are functions that call jitted
+    functions, and those that mostly call other functions with operations, unless jit can trace them
+    whole."""
     total, calls = payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
     calling = {
         (c.site.file, c.site.function)
@@ -62,7 +64,8 @@ def find(run: Run, left: Sequence[Payer]) -> Iterator[Finding]:
     resized = {c.id for p in direct if payers.sizes_change(run, p) for c in p.compilations}
     for (file, function), members in found.items():
         grows = 3 * len(resized & members.keys()) >= len(members)
-        yield _of_function(run, file, function, [*members.values()], grows=grows)
+        again = sum(c.id in members for p in direct for c in p.again)
+        yield _of_function(run, file, function, [*members.values()], again, grows=grows), members.keys()
 
 
 def _avoidable(applied: Sequence[_Applied]) -> float:
@@ -108,14 +111,17 @@ def _outermost(run: Run, part: _Part, compiled: Sequence[Compilation]) -> str:
     return outer
 
 
-def _of_function(run: Run, file: str, function: str, applied: Sequence[_Applied], *, grows: bool) -> Finding:
+def _of_function(
+    run: Run, file: str, function: str, applied: Sequence[_Applied], again: int, *, grows: bool
+) -> Finding:
     """Return the finding about ``applied``: pairs of a compilation outside jit and the line of ``function``
-    (in ``file``) that caused it. ``grows`` is whether many of them are recompiles because sizes change."""
+    (in ``file``) that caused it. ``again`` of them are recompiles. ``grows`` is whether many of them are
+    recompiles because sizes change."""
     lines = sorted({line for _, line in applied})
     names = tuple(sorted({c.function.seen.name for c, _ in applied}))
     where = message(
         "lines-of-one-function",
-        numbers=Names(tuple(map(str, lines)), LINES),
+        numbers=line_numbers(lines),
         function=function.replace(".<locals>", ""),
     )
     whole = not grows and _only_computes(run, (file, function), [c for c, _ in applied])
@@ -131,14 +137,14 @@ def _of_function(run: Run, file: str, function: str, applied: Sequence[_Applied]
         fix = as_parts
     return Finding(
         code=payers.CODE,
-        severity=NOTE,
+        severity=WARNING if again >= outside_jit.BARRAGE else NOTE,
         certainty=CERTAIN,
         title=message(
             "compiled-outside-jit",
             compilations=Count(len(applied), "compilation"),
             lines=where,
             names=Names(names, 4, "operations"),
-            again=None,
+            again=message("compiled-again", n=Count(again, *outside_jit.RECOMPILES)) if again else None,
         ),
         source=Frame(file, lines[0], function),
         evidence=[_of_line(Frame(file, line, function), applied) for line in lines[:LISTED]],

@@ -75,6 +75,8 @@ def creates(run: Run, p: Payer) -> bool:
     return 4 * sum(library_calls.draws(c.function) for c in p.compilations) >= len(p.compilations)
 
 
+BARRAGE = 20  # recompiles of a line, or of a function outside jit, for a warning
+RECOMPILES = "of them is a recompile", "of them are recompiles"
 POWER = "integer_pow"  # the operation x ** n with a Python int n
 JOINING = frozenset({"stack", "concatenate"})  # operations that join arrays
 REPLICATE = frozenset({"replicate"})

@@ -343,7 +343,8 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
         return Fix(message("fix-without-chunks"), "vmap")
     forward = [r for r in blocks if not r.backward]
     if forward and all(r.summed or not r.carried for r in forward):
-        return Fix(message("fix-vmap-iterations"), "vmap")
+        summed = any(r.summed for r in forward)
+        return Fix(message("fix-vmap-iterations" if summed else "fix-vmap-without-sums"), "vmap")
     library = next((r.library for r in blocks if r.library), None)
     text = sources.of(run)(line.file) if line is not None else None
     if library is None and line is not None and counts_only(text, line.line):

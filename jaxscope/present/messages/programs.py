@@ -25,6 +25,11 @@ TEMPLATES = {
         " iterations together with jax.vmap over their inputs (stack inputs that are in a list), and then"
         " add up the results. jax.lax.map needs less memory, but computes the iterations one after the other"
     ),
+    "fix-vmap-without-sums": (
+        "no iteration needs a result of another one: compute all iterations together with jax.vmap over their"
+        " inputs (stack inputs that are in a list). jax.lax.map needs less memory, but computes the"
+        " iterations one after the other"
+    ),
     "fix-without-chunks": (
         "each iteration takes some rows of an array. If no row needs another one, compute all rows in one"
         " call, without the loop (if that needs too much memory: jax.lax.map(f, x, batch_size=size), where f"

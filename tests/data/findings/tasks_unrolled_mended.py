@@ -1,5 +1,5 @@
 # Mended: vmap over the tasks
-# applies: fix-vmap-iterations
+# applies: fix-vmap-without-sums
 from functools import partial
 
 import jax

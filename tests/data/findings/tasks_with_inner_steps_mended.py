@@ -1,4 +1,4 @@
-# applies: fix-vmap-iterations
+# applies: fix-vmap-without-sums
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -6,7 +6,7 @@ import numpy as np
 def haar(x):
     details = []
     while x.shape[0] > 1:
-        details.append((x[0::2] - x[1::2]) / 2); x = (x[0::2] + x[1::2]) / 2  # must: JX133 first ~ into one jitted function
+        details.append((x[0::2] - x[1::2]) / 2); x = (x[0::2] + x[1::2]) / 2  # must: JX133 first ~ apply jit to haar as a whole
     return jnp.concatenate([x, *details[::-1]])
 
 

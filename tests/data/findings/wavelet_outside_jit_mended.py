@@ -1,4 +1,4 @@
-# applies: fix-jit-around
+# applies: fix-jit-step-function
 # A transform halves its array again and again, and is jitted
 import jax
 import jax.numpy as jnp
