@@ -59,6 +59,21 @@ def saved_shares(run: Run) -> dict[tuple[str, int], float]:
     }
 
 
+def seconds_of_one_call(run: Run, function: tuple[str, str]) -> float:
+    """Return an estimate of the seconds that one call of the user's ``function``, (file, qualified name),
+    spends in operations outside jit, also in functions that it calls, if it applies each of the compiled
+    operations once."""
+    inside = [
+        c
+        for c in run.compilations.values()
+        if c.compiled is not None and eager(c.function)
+        if any((at.file, at.function) == function for at in c.lines)
+    ]
+    cost = (c.compiled.cost for c in inside if c.compiled is not None)
+    operations = sum(one.get("flops", 0.0) + one.get("bytes accessed", 0.0) for one in cost)
+    return STARTED * len(inside) + operations / RATE
+
+
 def lines(run: Run) -> set[tuple[str, int]]:
     """Return (file, line) of the lines with operations outside jit that mostly compute, so that jit would
     save less than half of their time."""

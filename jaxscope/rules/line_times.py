@@ -52,6 +52,7 @@ from jaxscope.schema.line_times import (
 from jaxscope.schema.messages import Field, Message, Names, Percent, Seconds, message
 
 OPERATIONS_SHARE, OPERATIONS_MUCH = 0.05, 0.15  # shares of the measured time: a note, a warning
+MANY_CALLS = 20  # calls of a function, for a library to call it again and again
 LEAST_SAVED = 0.1  # share of a line's operations outside jit that jit has to save, for the line to count
 PYTHON_SHARE, PYTHON_MUCH = 0.15, 0.4
 CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
@@ -85,6 +86,8 @@ def _in_passed_functions(run: Run) -> Iterator[Finding]:
         share = seconds / measured.seconds if measured is not None else 0.0
         if share < OPERATIONS_SHARE or sum(loop.samples for loop in ran) < line_times.FEWEST:
             continue
+        if seconds < MANY_CALLS * computing_operations.seconds_of_one_call(run, part):
+            continue  # it may be called once, and compute much
         lines = sorted(times, key=lambda at: at.place)
         name, places = part[1].replace(".<locals>", ""), Names(tuple(lines), LINES)
         text = message(
