@@ -206,3 +206,39 @@ def test_the_work_of_a_library_that_calls_a_jitted_function_is_no_python_code_of
     log.say(ev.LineTimes(seconds=10.0, lines=scipys), after=5.0)
     log.end()
     assert [f for f in registry.findings(load(made)) if f.code == "JX606"] == []
+
+
+ROWS = """\
+import pandas
+
+
+def price(row):
+    return float(row.a * row.b)
+
+
+table["price"] = table.apply(lambda row: price(row), axis=1)
+app.run(price)
+"""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lines", "said"),
+    [
+        (3.0, (8,), "a library calls price again and again, from train.py:8: about 3.0 s"),
+        (3.0, (8, 9), "a library calls price again and again, from train.py:8 and train.py:9: about 6.0 s"),
+        (0.3, (8,), None),
+    ],
+)
+def test_a_function_that_a_library_calls_for_each_row_needs_no_loop_in_the_program(
+    tmp_path, monkeypatch, seconds, lines, said
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(ROWS)
+    made = store.create(tmp_path / "run")
+    log = Log(made)
+    stacks = {8: [frame(8, "<lambda>"), frame(8, "<module>")], 9: [frame(9, "<module>")]}
+    times = [LineTime(OPERATIONS, [frame(5, "price"), *stacks[line]], seconds, 50) for line in lines]
+    log.say(ev.LineTimes(seconds=10.0, lines=times), after=5.0)
+    log.end()
+    found = [words.title(f) for f in registry.findings(load(made)) if f.code == "JX605"]
+    assert [title[: len(said or "")] for title in found] == ([said] if said else [])
