@@ -215,6 +215,37 @@ def attributes_set(source: str | None, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ast.unparse(n) for n in targets if isinstance(n.ctx, ast.Store)))
 
 
+def containers_changed(source: str | None, name: str) -> tuple[str, ...]:
+    """Return the containers, as text, that the function with the qualified name ``name`` changes by a method
+    (``self.history.append(x)``), and that it did not make. Return an empty tuple if ``function`` does not
+    find it."""
+    found = function(source, name)
+    inside = list(ast.walk(found)) if found is not None else []
+    own = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own |= full_names(syntax(source).imports).keys()  # jnp.append changes nothing
+    methods = (n.func for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    owners = (n.value for n in methods if n.attr in _CHANGES)
+    outer = (n for n in owners if isinstance(n, (ast.Name, ast.Attribute)))
+    return tuple(
+        dict.fromkeys(ast.unparse(n) for n in outer if not (isinstance(n, ast.Name) and n.id in own))
+    )
+
+
+def on_host(source: str | None, name: str) -> tuple[int, str, str] | None:
+    """Return (line, called, instead) for the first call of SciPy, or of ``numpy.linalg``, in the function
+    with the qualified name ``name``: ``(9, "cholesky", "jax.scipy.linalg.cholesky")``. Calls with constants
+    alone do not count. Return None if there is none."""
+    found, names = function(source, name), imported(syntax(source))
+    calls = (n for n in ast.walk(found) if isinstance(n, ast.Call)) if found is not None else ()
+    for call in calls:
+        full = full_name(call.func, names)
+        if full.startswith(("scipy.", "numpy.linalg.")) and any(
+            isinstance(n, (ast.Name, ast.Attribute)) for a in call.args for n in ast.walk(a)
+        ):
+            return call.lineno, ast.unparse(call.func), f"jax.{full}"
+    return None
+
+
 def reads_old_values(source: str | None, name: str) -> bool:
     """Return whether the function with the qualified name ``name`` reads an attribute before the first line
     on which it assigns this attribute: ``self.age += 1``. Return False if ``function`` does not find it."""

@@ -3,6 +3,7 @@ value of an array, and cannot compute an array whose size depends on values."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterator
 
@@ -70,7 +71,21 @@ def with_obstacles(
     if sliced is not None:
         at, expression, new = sliced
         fix = extended(fix, "fix-dynamic-slice", line=at, expression=expression, new=new)
-    return fix
+    return _without_python(run, fix, reading)
+
+
+def _without_python(run: Run, fix: Fix, functions: Functions) -> Fix:
+    """Return ``fix``, extended by the first call of SciPy or ``numpy.linalg`` in ``functions``, and by the
+    containers that ``functions`` change and did not make."""
+    text, changed = sources.of(run), dict[str, None]()
+    for file, name in functions:
+        changed |= dict.fromkeys(line_names.containers_changed(text(file), name))
+    hosted = (
+        (file, name, found) for file, name in functions if (found := line_names.on_host(text(file), name))
+    )
+    for file, name, (line, called, instead) in itertools.islice(hosted, 1):
+        fix = extended(fix, "fix-not-on-host", line=Frame(file, line, name), called=called, instead=instead)
+    return extended(fix, "fix-change-outside", names=Names(tuple(changed), READS)) if changed else fix
 
 
 def around_simulator(run: Run, loop: tuple[str, int, int]) -> Fix | None:

@@ -116,3 +116,39 @@ def test_methods_of_several_classes_are_told_apart():
 )
 def test_a_method_that_reads_an_attribute_before_it_assigns_it_needs_the_old_value(body, old):
     assert line_names.reads_old_values(f"class A:\n    def f(self):\n        {body}\n", "A.f") is old
+
+
+METHODS = """
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import cholesky
+
+class Filter:
+    def step(self, y, seen):
+        rows = []
+        rows.append(self.mean)
+        self.history.append(self.mean)
+        seen.append(y)
+        both = jnp.append(y, y)
+        unit = np.linalg.inv([[2.0]])
+        root = cholesky(self.covariance, lower=True)
+        return both, np.linalg.solve(root, y)
+"""
+
+
+def test_what_a_method_changes_besides_its_own_lists_is_named():
+    assert line_names.containers_changed(METHODS, "Filter.step") == ("self.history", "seen")
+    assert line_names.containers_changed(METHODS, "Filter.reset") == ()
+
+
+def test_the_first_call_that_cannot_get_arrays_of_a_jitted_function_is_found():
+    line = METHODS.splitlines().index("        root = cholesky(self.covariance, lower=True)") + 1
+    found = line_names.on_host(METHODS, "Filter.step")
+    assert found == (line, "cholesky", "jax.scipy.linalg.cholesky")
+    without = METHODS.replace("cholesky(self.covariance, lower=True)", "self.root")
+    assert line_names.on_host(without, "Filter.step") == (
+        line + 1,
+        "np.linalg.solve",
+        "jax.numpy.linalg.solve",
+    )
+    assert line_names.on_host(None, "step") is None

@@ -769,6 +769,14 @@ TEMPLATES = {
         "{fix}. A jitted function cannot check {expression} at {line}: return the values to check, and"
         " check them outside of the function"
     ),
+    "fix-not-on-host": (
+        "{fix}. {called} at {line} cannot compute with the arrays of a jitted function: write {instead}, or"
+        " the function of jax.numpy if there is none, and check the options"
+    ),
+    "fix-change-outside": (
+        "{fix}. The jitted function must not change {names}: return the values, and change {names} outside of"
+        " it"
+    ),
     "fix-index-of-list": (
         "{fix}. In a jitted function, {expression} at {line} fails, because {list} is no JAX array: make it"
         " one before the loop ({list} = jnp.stack({list}) for a list of arrays), or draw the index with NumPy"
