@@ -62,7 +62,7 @@ def test_the_caller_is_advised_to_shard_the_argument(record):
     assert words.fix_text(found["nested"]) == words.fix_text(found["put"])
     assert fix_of(found["put"]).kind == "device_put"
     assert words.fix_text(found["of_another"]).startswith(
-        "in double, which computes x, give the results the sharding P('data'), with out_shardings= in its jit"
+        "in double, which computes x, give the results the sharding NamedSharding(mesh, P('data')), with out_shardings= in its jit"
     )
     assert fix_of(found["of_another"]).arguments == {
         "function": "double",

@@ -45,7 +45,7 @@ def test_one_loop_is_one_finding_and_a_scan_is_none(record):
     assert words.title(f).endswith("; the same loop is in evaluate") and len(f.evidence) >= 3
     blocks = [text for text in map(words.evidence, f.evidence) if text.startswith("a block of ")]
     assert {text.rpartition(" in ")[2] for text in blocks} == {"step", "evaluate"}
-    assert words.fix_text(f).startswith("write the loop as jax.lax.scan over ws")
+    assert words.fix_text(f).startswith("write the loop as state, outputs = jax.lax.scan(body, state, ws)")
     assert (f.source.line, f.source.function) == (5, "loss")
     assert unrolled(record, SCANNED) == []
 
