@@ -37,7 +37,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.rules.transfers import printing_lines
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import CALL_WRAPPERS, COMPUTING_ROOTS, JAX_ROOTS, WRAPPER_ROOTS
+from jaxscope.schema.libraries import CALL_WRAPPERS, CALLING_BACK, COMPUTING_ROOTS, JAX_ROOTS, WRAPPER_ROOTS
 from jaxscope.schema.line_times import (
     CALLING,
     COMPILING,
@@ -90,14 +90,18 @@ def _in_passed_functions(run: Run) -> Iterator[Finding]:
             continue  # it may be called once, and compute much
         lines = sorted(times, key=lambda at: at.place)
         name, places = part[1].replace(".<locals>", ""), Names(tuple(lines), LINES)
+        stack = next(t.stack for t in times[lines[0]] if part[1] in [f.function for f in t.stack])
+        k = loop_functions.passed_to_library(run, stack) or 0
+        package, argument = loop_functions.passing_call(run, stack, k)
+        fix = loop_functions.jit_passed(name, argument, places)
         text = message(
             "operations-in-passed-function",
+            library=package if package in CALLING_BACK else message("a-library"),
             function=name,
             lines=places,
             seconds=Seconds(seconds),
             share=Percent(line_times.share_of_run(run, seconds)),
         )
-        fix = Fix(message("fix-jit-passed-function", function=name, line=places), "jit", {"function": name})
         yield Finding(
             code="JX605",
             severity=WARNING if share >= OPERATIONS_MUCH else NOTE,
@@ -118,13 +122,15 @@ def _in_passed_functions(run: Run) -> Iterator[Finding]:
 def _passed_functions(run: Run) -> dict[tuple[str, str], dict[Frame, list[LineTime]]]:
     """Return {(file, qualified name) of a function of the user: {line: times}} for lines outside the loops of
     ``_operations`` that pass the function, or a lambda that calls it, to a library other than JAX
-    (``table.apply(price)``), with their operations outside jit. No loop is in the function, so that the
-    library must call it many times if these take long."""
+    (``table.apply(price)``), with their operations outside jit. Either no loop is in the function, so that
+    the library must call it many times if these take long, or the library is known to do so."""
     loops, passing = _operations(run), dict[Frame, list[LineTime]]()
     called = dict[Frame, Counter[tuple[str, str]]]()
     for t in _operation_times(run):
         k = loop_functions.passed_to_library(run, t.stack)
-        if k is None or line_times.in_loop(run, t.stack[: k + 1]) or any(_within(t, one) for one in loops):
+        if k is None or any(_within(t, one) for one in loops):
+            continue
+        if line_times.in_loop(run, t.stack[: k + 1]) and not _in_loop_of_callback(run, t):
             continue
         line = t.stack[k + 1]
         passing.setdefault(line, []).append(t)
@@ -275,8 +281,18 @@ def _is_small(c: Compilation, texts: Texts, most: int = computing_operations.SMA
 @cached_until_changed
 def _operations(run: Run) -> list[Loop]:
     """Return the loops that spend at least the share OPERATIONS_SHARE of the measured time on
-    ``_operation_times``."""
-    return _loops(run, _operation_times(run), OPERATIONS_SHARE)
+    ``_operation_times``, without loops in functions that a library calls again and again."""
+    times = [t for t in _operation_times(run) if not _in_loop_of_callback(run, t)]
+    return _loops(run, times, OPERATIONS_SHARE)
+
+
+def _in_loop_of_callback(run: Run, t: LineTime) -> bool:
+    """Return whether ``t`` was spent in a loop inside a function that the program passes to a library which
+    calls it again and again: the whole function is to be jitted, not an iteration of the loop."""
+    k = loop_functions.passed_to_library(run, t.stack)
+    if k is None or not line_times.in_loop(run, t.stack[: k + 1]):
+        return False
+    return loop_functions.passing_call(run, t.stack, k)[0] in CALLING_BACK
 
 
 @cached_until_changed

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from jaxscope.analysis import jit_decorators, line_names, loop_calls, sizes_under_jit
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import loop_from, root, takes_elements
-from jaxscope.analysis.rewrap_site import last_name, passes_function, syntax
+from jaxscope.analysis.rewrap_site import calls_at, last_name, passes_function, syntax
 from jaxscope.model import line_times, sources
 from jaxscope.model.line_times import Loop
 from jaxscope.model.run import Run
@@ -35,8 +35,7 @@ def advice(run: Run, loop: Loop) -> Fix | None:
     passed = _called_by_library(run, loop)
     if passed is not None:
         function, line = passed
-        words = message("fix-jit-passed-function", function=function, line=line)
-        return Fix(words, "jit", {"function": function})
+        return jit_passed(function, function, line)
     around = _around(run, loop)
     fix, inner = (around, loop.line) if around is not None else (_of_called(run, loop), None)
     if fix is None:
@@ -80,6 +79,16 @@ def _around(run: Run, loop: Loop) -> Fix | None:
     return None if fix is None or jit_obstacles.with_obstacles(run, fix, part, part) != fix else fix
 
 
+def jit_passed(function: str, argument: str, lines: Frame | Names) -> Fix:
+    """Return the advice to jit ``function``, which ``lines`` pass to a library as ``argument``, source such
+    as ``self.residual``."""
+    if argument.startswith("self."):
+        words = message("fix-jit-passed-method", method=argument, line=lines)
+    else:
+        words = message("fix-jit-passed-function", function=argument, line=lines)
+    return Fix(words, "jit", {"function": function})
+
+
 def passed_to_library(run: Run, stack: Sequence[Frame]) -> int | None:
     """Return the position ``k`` of a function in ``stack`` that the line ``stack[k + 1]`` passes to a library
     other than JAX, which calls it; None if there is none. ``stack`` has the user's lines, innermost first."""
@@ -91,6 +100,26 @@ def passed_to_library(run: Run, stack: Sequence[Frame]) -> int | None:
         if passed and not _is_for_jax(text(outer.file), outer.line, name):
             return k
     return None
+
+
+def passing_call(run: Run, stack: Sequence[Frame], k: int) -> tuple[str, str]:
+    """Return (package, argument) for the function at the position ``k`` of ``stack`` that the line
+    ``stack[k + 1]`` passes to a library: the package of the called function, empty if it is unknown, and the
+    function as source, ``self.residual``. For a lambda that calls a function, this function is returned."""
+    at, name = stack[k + 1], stack[k].function.rpartition(".")[2]
+    found = syntax(sources.of(run)(at.file))
+    package, argument = "", name
+    for call in calls_at(sources.of(run)(at.file), at.line):
+        passed = [*call.args, *(keyword.value for keyword in call.keywords)]
+        for value in passed:
+            if last_name(value) == name or (name == "<lambda>" and isinstance(value, ast.Lambda)):
+                package = line_names.full_name(call.func, line_names.imported(found)).partition(".")[0]
+                argument = ast.unparse(value)
+            if k and isinstance(value, ast.Lambda):
+                inner = stack[k - 1].function.rpartition(".")[2]
+                calls = (n.func for n in ast.walk(value) if isinstance(n, ast.Call))
+                argument = next((ast.unparse(f) for f in calls if last_name(f) == inner), argument)
+    return package, argument
 
 
 def _is_for_jax(source: str | None, line: int, name: str) -> bool:

@@ -30,6 +30,10 @@ CALL_WRAPPERS = WRAPPER_ROOTS - COMPUTING_ROOTS
 # Functions of these packages can be jitted as a whole: ``jax.jit(net.init)``. A sampler or a solver that
 # loops in Python cannot.
 TRACED_WHOLE = JAX_ROOTS | frozenset({"flax", "haiku", "equinox", "optax", "distrax"})
+# Packages whose functions call a function of the user again and again: solvers, DataFrame.apply, searches
+CALLING_BACK = frozenset(
+    {"numpy", "scipy", "pandas", "sklearn", "emcee", "dynesty", "lmfit", "nlopt", "cma", "optuna"}
+)
 OWN_ROOT = "jaxscope"
 # JAX's operations whose parameters are functions: the bodies of loops and branches
 OF_FUNCTIONS = frozenset(

@@ -242,3 +242,35 @@ def test_a_function_that_a_library_calls_for_each_row_needs_no_loop_in_the_progr
     log.end()
     found = [words.title(f) for f in registry.findings(load(made)) if f.code == "JX605"]
     assert [title[: len(said or "")] for title in found] == ([said] if said else [])
+
+
+SOLVED = """\
+from scipy.integrate import solve_ivp
+
+
+class Model:
+    def field(self, t, y):
+        for i in range(3):
+            y = y + self.pull(y, i)
+        return y
+
+    def run(self, y):
+        return solve_ivp(self.field, [0, 1], y)
+"""
+
+
+def test_a_loop_in_a_function_that_a_solver_calls_is_no_reason_to_jit_only_an_iteration(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(SOLVED)
+    made = store.create(tmp_path / "run")
+    log = Log(made)
+    stack = [frame(7, "Model.field"), frame(11, "Model.run"), frame(14, "<module>")]
+    log.say(ev.LineTimes(seconds=10.0, lines=[LineTime(OPERATIONS, stack, 6.0, 50)]), after=5.0)
+    log.end()
+    [found] = [f for f in registry.findings(load(made)) if f.code == "JX605"]
+    assert words.title(found).startswith(
+        "scipy calls Model.field again and again, from train.py:11: about 6.0 s"
+    )
+    assert "self.jitted = jax.jit(self.field) once, in __init__" in words.fix_text(found)

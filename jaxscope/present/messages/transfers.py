@@ -157,7 +157,7 @@ TEMPLATES = {
         "the loop at {loop} spends about {seconds} ({share} of the run) in operations outside jit, {where}"
     ),
     "operations-in-passed-function": (
-        "a library calls {function} again and again, from {lines}: about {seconds} ({share} of the run) are"
+        "{library} calls {function} again and again, from {lines}: about {seconds} ({share} of the run) are"
         " spent in its operations outside jit"
     ),
     "with-compiling": "{finding}, plus {seconds} to compile these operations",
@@ -232,6 +232,12 @@ TEMPLATES = {
     "fix-jit-iteration": (
         "put the operations of one iteration into one jitted function that gets every value that changes as"
         " an argument, and call it once in each iteration"
+    ),
+    "a-library": "a library",
+    "fix-jit-passed-method": (
+        "apply jit to {method}, which a library calls again and again, from {line}: write"
+        " self.jitted = jax.jit({method}) once, in __init__, and use self.jitted instead of {method}."
+        " Attributes that the method reads and that change later must become arguments"
     ),
     "fix-jit-passed-function": (
         "apply jit to {function}, which a library calls again and again, from {line}: write"

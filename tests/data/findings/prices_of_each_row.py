@@ -14,6 +14,6 @@ def price(spot, strike, years, volatility):
 delta = jax.grad(price)
 rng = np.random.default_rng(0)
 table = np.stack([rng.uniform(80, 120, 200), np.full(200, 100.0), rng.uniform(0.1, 2, 200), rng.uniform(0.1, 0.5, 200)], 1)
-prices = np.apply_along_axis(lambda row: float(price(*row)), 1, table)  # must: JX605 first ~ a library calls price.*jitted = jax\.jit\(price\)
+prices = np.apply_along_axis(lambda row: float(price(*row)), 1, table)  # must: JX605 first ~ numpy calls price.*jitted = jax\.jit\(price\)
 deltas = np.apply_along_axis(lambda row: float(delta(*row)), 1, table)
 print(round(float(prices.mean()), 3), round(float(deltas.mean()), 3))
