@@ -109,8 +109,9 @@ def _in_passed_functions(run: Run) -> Iterator[Finding]:
             title=text,
             source=lines[0],
             evidence=[
-                Evidence(message("time-of-line", seconds=Seconds(loop.seconds)), source=loop.line)
+                Evidence(message("time-of-line", seconds=Seconds(spent)), source=line)
                 for loop in ran[:LINES]
+                for line, spent in [(loop.line, loop.seconds), *loop.lines()[:LINES]]
             ],
             fix=jit_obstacles.with_obstacles(run, fix, {part}, {part}),
             seconds=seconds,

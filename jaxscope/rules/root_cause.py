@@ -385,6 +385,9 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
         lines = _lines(running)
         compiled = [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]
         compiled = [f for f in compiled if f.source is not None and f.source.place in lines] or compiled
+        if compiled and _passes_a_function(running):
+            kept = _with_all_compilations(kept, running, compiled)
+            continue
         if len(together := [f for f in compiled if _in_loop_of(run, f, running)]) > 1:
             kept = _with_all_compilations(kept, running, together)
             continue
@@ -443,6 +446,13 @@ def _with_operations(run: Run, findings: list[Finding]) -> list[Finding]:
             f = msgspec.structs.replace(f, title=title, seconds=(f.seconds or 0.0) + more)
         found.append(f)
     return found
+
+
+def _passes_a_function(running: Finding) -> bool:
+    """Return whether the finding ``running`` (JX605) is about a function that a library calls."""
+    fix = fix_of(running)
+    of_function = {"fix-jit-passed-function", "fix-jit-passed-method"}
+    return fix is not None and not of_function.isdisjoint(jit_obstacles.slugs(fix))
 
 
 def _in_loop_of(run: Run, compiled: Finding, running: Finding) -> bool:
