@@ -12,13 +12,14 @@ from operator import attrgetter, itemgetter
 
 import msgspec
 
+from jaxscope.analysis import line_names
 from jaxscope.analysis.cause_grouping import same_change
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.loop_calls import LONGEST, argument, call_at, collects
 from jaxscope.analysis.paths import root, tokens
-from jaxscope.analysis.rewrap_site import loop_around
+from jaxscope.analysis.rewrap_site import loop_around, syntax
 from jaxscope.model import call_places, causes, growing_args, predictions, sources
 from jaxscope.model.growing_args import Caused
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -27,6 +28,7 @@ from jaxscope.rules import registry, root_cause
 from jaxscope.rules.root_cause import Change, Miss
 from jaxscope.schema.causes import Cause, Container
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, Fix, extended
+from jaxscope.schema.libraries import CALLING_BACK
 from jaxscope.schema.messages import Field, Message, Names, Parts, message
 
 EVIDENCE = 5  # compilations named in one finding
@@ -453,12 +455,20 @@ def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
     c, path = group.calls[-1], group.cause.path
     if fix is None or not path or c.site is None or c.missed is None:
         return fix
-    f = group.function.seen
+    f, slug = group.function.seen, fix.words.slug if isinstance(fix.words, Message) else None
     collected = root(path) == collects(f.signature)
     if not collected and not _mentions(fix.words, root(path)):
         return fix
     parameter = "".join(tokens(path)[:2]) if collected else root(path)
-    call = call_at(sources.of(run)(c.site.file), c.site.line, c.missed.column, f.name)
+    text = sources.of(run)(c.site.file)
+    call = call_at(text, c.site.line, c.missed.column, f.name)
+    names = line_names.imported(syntax(text))
+    package = line_names.full_name(call.func, names).partition(".")[0] if call is not None else ""
+    if package in CALLING_BACK:  # the line passes the function to a library, which calls it
+        if slug == "fix-typed-array" and isinstance(fix.words, Message):
+            words = message("fix-convert-for-library", library=package, **fix.words.fields)
+            return msgspec.structs.replace(fix, words=words)
+        return fix
     of_class = "." in f.qualname.rpartition("<locals>.")[2]
     passed = argument(call, f.signature, parameter, of_class=of_class) if call is not None else None
     if passed is None or not (collected or isinstance(passed, (ast.Name, ast.Attribute))):

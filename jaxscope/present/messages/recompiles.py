@@ -204,6 +204,10 @@ TEMPLATES = {
     ),
     "or-write-a-float": ", or write 1.0 instead of 1",
     "fix-typed-array": "before the first call, make {path} an array that is not weakly typed: {typed}",
+    "fix-convert-for-library": (
+        "{library} passes Python numbers and other numbers as {path}: give {library} a function that calls"
+        " the jitted one with {typed} instead of {path}"
+    ),
     "fix-typed-leaves": (
         "before the loop, convert the weakly typed arrays in {root}{leaves}:"
         " {root} = jax.tree.map(lambda x: {convert}, {root}){copies}"
