@@ -16,7 +16,6 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
 from jaxscope.rules import recompiles, registry, root_cause
-from jaxscope.rules.computing_operations import eager
 from jaxscope.rules.root_cause import Change, Miss
 from jaxscope.schema.causes import Cause, RecordingBegan
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Evidence, Finding, Fix, extended
@@ -203,12 +202,12 @@ def _counts(c: Compilation, allow_cache_hits: bool) -> bool:
     f = c.function
     if not c.reached_phases or (allow_cache_hits and c.persistent_hit):
         return False
-    return f.user or bool(c.reached_phases & 4 and (eager(f) or _nameless(f)))
+    return f.user or bool(c.reached_phases & 4 and (f.operation or _nameless(f)))
 
 
 def _of_library(c: Compilation) -> bool:
     """Return whether ``c`` compiled a library's jitted function that a line of the user calls."""
-    library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
+    library = c.function.seen.library and not c.function.operation and not _nameless(c.function)
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
 
@@ -254,7 +253,7 @@ def _grouped(late: Sequence[Miss]) -> list[list[Miss]]:
     groups: dict[object, list[Miss]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
         c, cause = one.compilation, one.cause
-        line = c.site.place if c.site is not None and eager(c.function) else None
+        line = c.site.place if c.site is not None and c.function.operation else None
         groups.setdefault((c.function.id, cause.kind, cause.path, line), []).append(one)
     return sorted(groups.values(), key=lambda g: -sum(x.compilation.seconds for x in g))
 
@@ -266,7 +265,7 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
     first, last = group[0], group[-1]
     f = first.compilation.function
     name = f.display_name
-    subject: Words = message("eager-operation", name=name) if eager(f) else name
+    subject: Words = message("eager-operation", name=name) if f.operation else name
     if _nameless(f):
         subject = message("function-without-name")
     library = _of_library(last.compilation)
@@ -296,7 +295,7 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
         ],
         fix=_fix(run, n, change, since),
         seconds=change.seconds,
-        subject=(last.cause.kind, last.cause.path, last.compilation.site if eager(f) else None),
+        subject=(last.cause.kind, last.cause.path, last.compilation.site if f.operation else None),
     )
 
 

@@ -18,7 +18,7 @@ from jaxscope.model import sources, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import CALL_WRAPPERS, JAX_ROOTS
+from jaxscope.schema.libraries import CALL_WRAPPERS
 from jaxscope.schema.line_times import (
     CALLING,
     COMPILING,
@@ -130,9 +130,7 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
     for c in run.compilations.values():
         if c.site is None or c.missed is None or c.missed.column is None:
             continue
-        module = (c.function.seen.module or "").partition(".")[0]
-        outside = not c.function.user and (c.function.seen.eager or module in JAX_ROOTS)
-        doing = OPERATIONS if outside else CALLING
+        doing = OPERATIONS if c.function.operation else CALLING
         places[doing].add(c.site.place)
         if c.entry == "call":
             called.setdefault((c.site.file, c.site.line, c.missed.column), doing)

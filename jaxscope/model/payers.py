@@ -32,7 +32,6 @@ from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Message
 
 CODE = "JX133"  # the rule that reports such lines
@@ -293,11 +292,8 @@ def _operations_in(run: Run, file: str, first: int, last: int) -> dict[tuple[obj
     found = dict[tuple[object, ...], int]()
     for p in payers(run):
         for c in p.compilations:
-            seen = c.function.seen
-            if c.site is None or c.missed is None:
-                continue
-            if not seen.eager and (seen.module or "").partition(".")[0] not in JAX_ROOTS:
-                continue  # a whole program of a library
+            if c.site is None or c.missed is None or not c.function.operation:
+                continue  # a call of a library runs a whole program
             lines = [at.line for at in c.lines if at.file == file]
             if not any(a <= line <= b for a, b in inside for line in lines):
                 continue

@@ -49,6 +49,7 @@ from jaxscope.schema.events import (
     Transferred,
 )
 from jaxscope.schema.keys import Frame, Key, table_entry
+from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Words, message
 
 SEEN_AT_CALL, SEEN_AT_EXIT = "call", "exit"
@@ -355,6 +356,13 @@ class Function(msgspec.Struct, eq=False):
     def user(self) -> bool:
         """Return whether this is the user's own function: not of a library, not an operation outside jit."""
         return not (self.seen.library or self.seen.eager)
+
+    @property
+    def operation(self) -> bool:
+        """Return whether this is an operation outside jit: a primitive, or a function that JAX itself jits
+        (``jnp.cumsum``)."""
+        module = (self.seen.module or "").partition(".")[0]
+        return self.seen.eager or (self.seen.library and module in JAX_ROOTS)
 
     @property
     def calls(self) -> int | None:

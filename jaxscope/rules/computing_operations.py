@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from jaxscope.model.records import Function, cached_until_changed
+from jaxscope.model.records import cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.schema.libraries import JAX_ROOTS
 
 # Operations plus bytes of a program, which a CPU core needs about 30 microseconds for: as long as a call.
 SMALL = 150_000
@@ -27,15 +26,6 @@ STARTED = 50e-6  # seconds to start one operation outside jit; under jax.grad an
 PRODUCTS_RATE, RATE = 50e9, 5e9
 
 
-def eager(f: Function) -> bool:
-    """Return whether ``f`` is an operation outside jit: a primitive, or a function that JAX itself jits
-    (``jnp.cumsum``)."""
-    if f.seen.eager:
-        return True
-    module = (f.seen.module or "").partition(".")[0]
-    return f.seen.library and module in JAX_ROOTS
-
-
 @cached_until_changed
 def saved_shares(run: Run) -> dict[tuple[str, int], float]:
     """Return {(file, line): share} for the lines with an operation outside jit that would take as long in a
@@ -45,7 +35,7 @@ def saved_shares(run: Run) -> dict[tuple[str, int], float]:
     waits."""
     computing, started = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
     for c in run.compilations.values() if run.platform == "cpu" else ():
-        if c.site is None or c.compiled is None or not eager(c.function):
+        if c.site is None or c.compiled is None or not c.function.operation:
             continue
         started[c.site.place] += 1
         name, flops = c.function.seen.name.strip("_"), c.compiled.cost.get("flops", 0.0)

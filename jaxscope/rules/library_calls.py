@@ -77,19 +77,14 @@ def computes(run: Run, library: str | None) -> bool:
 def repeats(p: Payer) -> int:
     """Return how many recompiles on the user's line ``p`` are of functions of a library, not of operations of
     JAX."""
-    return sum(not _of_jax(c.function) for c in p.again)
+    return sum(not c.function.operation for c in p.again)
 
 
 def whole_programs(calls: Sequence[Compilation]) -> Sequence[Compilation]:
     """Return those of ``calls`` that compiled more than a single operation: loops and branches outside jit,
     and functions that a library around JAX jits. If there are none, return all ``calls``."""
-    own = [c for c in calls if c.function.seen.name in OF_FUNCTIONS or not _of_jax(c.function)]
+    own = [c for c in calls if c.function.seen.name in OF_FUNCTIONS or not c.function.operation]
     return own or calls
-
-
-def _of_jax(f: Function) -> bool:
-    """Return whether ``f`` is an operation outside jit or a function of JAX."""
-    return f.seen.eager or _package(f) in JAX_ROOTS
 
 
 def jits_itself(p: Payer) -> bool:

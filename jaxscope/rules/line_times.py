@@ -263,7 +263,7 @@ def _small_calls(run: Run) -> dict[tuple[str, int], Compilation]:
     for p in run.programs.values():
         for c in p.compilations if p.texts else ():
             at = line_of(c)
-            if at is None or c.entry != "call" or computing_operations.eager(c.function):
+            if at is None or c.entry != "call" or c.function.operation:
                 continue
             if _is_small(c, run.texts_of(p), BY_LIBRARY):
                 found.setdefault(at.place, c)

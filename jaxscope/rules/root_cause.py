@@ -20,7 +20,6 @@ from jaxscope.model import causes, line_times, sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import computing_operations, iterated_arrays, jit_obstacles, resized_operations
-from jaxscope.rules.computing_operations import eager
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
 from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of, merged, slug_of
 from jaxscope.schema.keys import Frame, Key, same_line
@@ -79,7 +78,7 @@ class Change(msgspec.Struct, frozen=True):
     @property
     def eager(self) -> bool:
         """Return whether an operation outside jit recompiled because of the change."""
-        return any(eager(m.compilation.function) for m in self.every)
+        return any(m.compilation.function.operation for m in self.every)
 
 
 def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
@@ -90,9 +89,9 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
     A group is merged with others if each of its recompiles has a change of size (64 became 29) that a
     recompile of the others has, too, in the same process and at most one step apart."""
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
-    order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
+    order = sorted(range(len(groups)), key=lambda i: (groups[i][0].compilation.function.operation, -spent[i]))
     functions = {m.compilation.function.id: m.compilation.function for g in groups for m in g}
-    lines = _on_their_lines(f for f in functions.values() if eager(f))
+    lines = _on_their_lines(f for f in functions.values() if f.operation)
     resized = {i: [_places(run, m, lines) for m in groups[i]] for i in order if _of_a_size(groups[i])}
     taken: set[int] = set()
     found: list[tuple[int, Change]] = []
@@ -119,7 +118,7 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
 def _of_a_size(group: Sequence[Miss]) -> bool:
     """Return whether a change of size can explain the recompiles of ``group``, which are of one function: all
     causes are changes of shape, or for an operation outside jit, none is a first call."""
-    if eager(group[0].compilation.function):
+    if group[0].compilation.function.operation:
         return all(m.cause.kind != "first" for m in group)
     return all(m.cause.kind in SHAPES for m in group)
 
@@ -189,11 +188,11 @@ def also(change: Change) -> Message | None:
     ``; the same change recompiled stage and 7 eager operations``. None if there are no others."""
     if not change.others:
         return None
-    names = list(dict.fromkeys(_name(g[0]) for g in change.others if not eager(g[0].compilation.function)))
+    names = list(dict.fromkeys(_name(g[0]) for g in change.others if not g[0].compilation.function.operation))
     listed: list[str | Message] = [*names[:NAMES]]
     if len(names) > NAMES:
         listed.append(message("more-functions", n=len(names) - NAMES))
-    n = sum(eager(g[0].compilation.function) for g in change.others)
+    n = sum(g[0].compilation.function.operation for g in change.others)
     if n:
         listed.append(message("an-eager-operation") if n == 1 else message("eager-operations", n=n))
     return message("also-recompiled", names=Names(tuple(listed)))
@@ -208,7 +207,7 @@ def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
     for group in change.others:
         last = group[-1]
         c = last.compilation
-        if eager(c.function) and c.site is not None:
+        if c.function.operation and c.site is not None:
             lines.setdefault(c.site.place, []).extend(group)
             continue
         text = message(
@@ -271,7 +270,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     kept = _with_unrolled_loop(run, kept)
     kept = _with_what_was_passed_on(run, _without_what_jit_takes_in(run, kept))
     kept = _of_one_definition(_of_one_class(run, kept))
-    before = _on_their_lines(f for f in run.functions.values() if eager(f))
+    before = _on_their_lines(f for f in run.functions.values() if f.operation)
     kept = resized_operations.merged(run, kept, lambda c: _sizes(run, c, before.get(c.id)))
     kept = _with_functions_below(run, _with_time_to_run(run, iterated_arrays.with_time(run, kept)))
     # The function was passed a result that is not sharded as requested.

@@ -28,7 +28,6 @@ from jaxscope.model.payers import total_seconds
 from jaxscope.model.records import Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import sample_sites
-from jaxscope.rules.computing_operations import eager
 from jaxscope.rules.each_program import costliest
 from jaxscope.rules.programs import MOST, about, evidence
 from jaxscope.rules.registry import rule
@@ -210,7 +209,7 @@ def _caller_outside_jit(run: Run, line: Frame | None) -> Frame | None:
     if line is None or loop is None:
         return None
     for c in run.compilations.values():
-        inside = eager(c.function) and any(
+        inside = c.function.operation and any(
             at.file == line.file and at.function == line.function and loop[0] <= at.line <= loop[1]
             for at in c.lines[:1]
         )
