@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.rewrap_site import depends_on_a_condition, loops_around
-from jaxscope.model import sources, transfers
+from jaxscope.model import payers, sources, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
@@ -247,11 +247,7 @@ def running_seconds(run: Run, function: Function) -> float | None:
 
     A wait counts if no other jitted function of the user can be its reason. Of a wait in a loop that also
     calls other jitted functions, a part counts (``_parts_in_loops``)."""
-    calls = [
-        c
-        for c in run.compilations.values()
-        if c.function.user and c.site is not None and c.missed is not None and c.entry == "call"
-    ]
+    calls = [c for c in payers.user_calls(run) if c.site is not None]
     large = [c for c in run.compilations.values() if not c.function.user and _is_large(c)]
     mine = [c.lines for c in calls if c.function is function]
     lines = {stack[0].place for stack in mine}
@@ -500,9 +496,7 @@ def _with_calls(run: Run) -> set[tuple[Frame, int]]:
     """Return the loops that call jitted functions of the user, each as (first line, number of the last
     line)."""
     stacks = [t.stack for doing, t in entries(run) if doing == CALLING]
-    for c in run.compilations.values():
-        if c.function.user and c.site is not None and c.missed is not None and c.entry == "call":
-            stacks.append(c.lines)
+    stacks += [c.lines for c in payers.user_calls(run) if c.site is not None]
     return {loop for stack in stacks for loop in _around(run, stack)}
 
 

@@ -441,15 +441,15 @@ def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
 
 
 @cached_until_changed
+def user_calls(run: Run) -> list[Compilation]:
+    """Return the calls of jitted functions of the user that missed the C++ fast path."""
+    return [c for c in run.compilations.values() if c.function.user and c.entry == "call"]
+
+
+@cached_until_changed
 def call_lines(run: Run) -> set[tuple[str, int]]:
-    """Return the lines where a call of a jitted function of the user missed the C++ fast path, as (file,
-    line)."""
-    return {
-        c.site.place
-        for f in run.functions.values()
-        for c in (f.compilations if f.user else ())
-        if c.site is not None and c.entry == "call"
-    }
+    """Return the lines of ``user_calls``, as (file, line)."""
+    return {c.site.place for c in user_calls(run) if c.site is not None}
 
 
 def resized_lines(run: Run) -> dict[tuple[str, int], list[Compilation]]:

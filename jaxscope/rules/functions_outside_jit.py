@@ -37,12 +37,7 @@ def find(run: Run, left: Sequence[Payer]) -> Iterator[tuple[Finding, Set[str]]]:
     functions, and those that mostly call other functions with operations, unless jit can trace them
     whole."""
     total, calls = payers.total_seconds(run), dict[_Part, dict[str, _Applied]]()
-    calling = {
-        (c.site.file, c.site.function)
-        for f in run.functions.values()
-        for c in (f.compilations if f.user else ())
-        if c.site is not None and c.entry == "call"
-    }
+    calling = {(c.site.file, c.site.function) for c in payers.user_calls(run) if c.site is not None}
     direct = [p for p in left if (p.library or "jax") in JAX_ROOTS and not outside_jit.creates(run, p)]
     for c in (c for p in direct for c in p.compilations):
         for at in c.lines:

@@ -25,9 +25,8 @@ from jaxscope.analysis.rewrap_site import (
     reached_now_and_then,
     syntax,
 )
-from jaxscope.model import line_times, sources, transfers
+from jaxscope.model import line_times, payers, sources, transfers
 from jaxscope.model.line_times import Loop
-from jaxscope.model.payers import line_of
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import computing_operations, element_reads, jit_obstacles, loop_functions, root_cause
@@ -262,7 +261,7 @@ def _small_calls(run: Run) -> dict[tuple[str, int], Compilation]:
     found = dict[tuple[str, int], Compilation]()
     for p in run.programs.values():
         for c in p.compilations if p.texts else ():
-            at = line_of(c)
+            at = payers.line_of(c)
             if at is None or c.entry != "call" or c.function.operation:
                 continue
             if _is_small(c, run.texts_of(p), BY_LIBRARY):
@@ -614,8 +613,8 @@ def _called_at(run: Run) -> frozenset[tuple[str, int, int | None]]:
     """Return where jitted functions of the user were called: (file, line, column)."""
     return frozenset(
         (c.site.file, c.site.line, c.missed.column)
-        for c in run.compilations.values()
-        if c.function.user and c.site is not None and c.missed is not None and c.entry == "call"
+        for c in payers.user_calls(run)
+        if c.site is not None and c.missed is not None
     )
 
 

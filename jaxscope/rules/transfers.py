@@ -40,7 +40,7 @@ from jaxscope.analysis.rewrap_site import (
     waits_before,
     whole_condition,
 )
-from jaxscope.model import line_times, sources
+from jaxscope.model import line_times, payers, sources
 from jaxscope.model import transfers as model
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
@@ -376,8 +376,7 @@ def _beside_a_call(run: Run, line: Frame, text: str | None) -> bool:
 
 def _calls_in(run: Run, file: str) -> set[int]:
     """Return the numbers of the lines in ``file`` that call jitted functions of the user."""
-    calls = (c.site for f in run.functions.values() if f.user for c in f.compilations if c.entry == "call")
-    return {at.line for at in calls if at is not None and at.file == file}
+    return {line for called, line in payers.call_lines(run) if called == file}
 
 
 def _how_often(run: Run, t: Transfer) -> Message | None:
@@ -463,8 +462,7 @@ def _instead(run: Run, t: Transfer, at: Frame) -> Fix:
 
 def _calls_jitted(run: Run, t: Transfer) -> bool:
     """Return whether the line of ``t`` calls a jitted function of the user."""
-    functions = (f for f in run.functions.values() if f.user)
-    return any(c.entry == "call" and same_line(c.site, t.source) for f in functions for c in f.compilations)
+    return t.source is not None and t.source.place in payers.call_lines(run)
 
 
 def _byte_count(n: int | None) -> Field:
@@ -529,7 +527,7 @@ def _puts_a_tree(run: Run, t: Transfer, at: Frame) -> bool:
     or the loop around the line runs once and calls no such function."""
     if t.direction != TO_DEVICE:
         return False
-    calls = [c for f in run.functions.values() if f.user for c in f.compilations if c.entry == "call"]
+    calls = payers.user_calls(run)
     if not calls:
         return False
     if t.last_ns < min(c.t_ns for c in calls):
