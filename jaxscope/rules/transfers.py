@@ -168,10 +168,7 @@ def _waiting(run: Run) -> list[tuple[Frame, Finding]]:
         share = t.share or 0.0
         copies = message("copies", n=t.count, amount=_byte_count(t.bytes), share=Percent(share))
         expression = _expressions(run, members)
-        if t.steps is None and function is not None:
-            title = _read_in_a_loop(run, t, expression, function, avoidable)
-        else:
-            title = _read_in_each_step(run, t, expression, often, avoidable)
+        title = _title(run, t, expression, often, function, avoidable)
         if text is not None:
             title = message("and-makes-text", waits=title, seconds=Seconds(text))
         if views:
@@ -289,27 +286,21 @@ def _avoidable(t: Transfer, outside: float | None) -> float:
     return min(waited, outside) if outside is not None and little else waited
 
 
-def _read_in_each_step(run: Run, t: Transfer, expression: Field, often: Message, avoidable: float) -> Message:
-    return message(
-        "read-each-step" if t.views == t.count else "copied-each-step",
-        expression=expression,
-        helper=_helper(run, t),
-        often=often,
-        seconds=Seconds(t.blocked_seconds or 0.0),
-        saved=_saved(t, avoidable),
-    )
-
-
-def _read_in_a_loop(run: Run, t: Transfer, expression: Field, function: str, avoidable: float) -> Message:
-    return message(
-        "read-in-loop",
-        expression=expression,
-        helper=_helper(run, t),
-        n=t.count,
-        function=function,
-        seconds=Seconds(t.blocked_seconds or 0.0),
-        saved=_saved(t, avoidable),
-    )
+def _title(
+    run: Run, t: Transfer, expression: Field, often: Message, function: str | None, avoidable: float
+) -> Message:
+    """Return the title of the finding that the line of ``t`` waits for ``expression``. ``often`` and
+    ``function`` are those of ``_repeats``; ``avoidable`` are the seconds that the run could be shorter."""
+    seconds = t.blocked_seconds or 0.0
+    fields: dict[str, Field] = {
+        "expression": expression,
+        "helper": _helper(run, t),
+        "seconds": Seconds(seconds),
+        "saved": message("saved", seconds=Seconds(avoidable)) if avoidable < seconds else None,
+    }
+    if t.steps is None and function is not None:
+        return message("read-in-loop", n=t.count, function=function, **fields)
+    return message("read-each-step" if t.views == t.count else "copied-each-step", often=often, **fields)
 
 
 def _matters(run: Run, avoidable: float) -> bool:
@@ -317,10 +308,6 @@ def _matters(run: Run, avoidable: float) -> bool:
     True if the seconds of the run are unknown."""
     least = FEW_ON_A_CPU if run.platform == "cpu" else FEW
     return run.seconds is None or avoidable >= least * run.seconds
-
-
-def _saved(t: Transfer, avoidable: float) -> Message | None:
-    return message("saved", seconds=Seconds(avoidable)) if avoidable < (t.blocked_seconds or 0.0) else None
 
 
 def _runs_loop(c: Compilation, t: Transfer, file: str, loop: tuple[int, int]) -> bool:
