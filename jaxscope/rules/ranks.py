@@ -16,7 +16,7 @@ from jaxscope.schema import function_ids
 from jaxscope.schema.events import RankGroup, RanksCompiled
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame, Key
-from jaxscope.schema.messages import Message, Seconds, message
+from jaxscope.schema.messages import Field, Message, Seconds, message
 
 MOST_EVIDENCE = 6
 PUBLISHED = "published"
@@ -104,34 +104,14 @@ def _title(job: Job, d: Divergence) -> Message:
     if d.kind == ranks.MISSING and d.there is not None:
         return message("rank-missing-program", ranks=odd, program=spelled(d.there), after=after, others=most)
     assert d.here is not None and d.there is not None
+    fields: dict[str, Field] = {"ranks": odd, "program": spelled(d.here), "others": most}
     if d.kind == ranks.STEP:
-        return message(
-            "ranks-other-step",
-            ranks=odd,
-            program=spelled(d.here),
-            step=str(d.here.step),
-            others=most,
-            other=str(d.there.step),
-        )
-    if d.kind == ranks.ORDER:
-        return message(
-            "ranks-other-order",
-            ranks=odd,
-            program=spelled(d.here),
-            after=after,
-            others=most,
-            other=spelled(d.there),
-        )
-    if d.here.function == d.there.function:
-        return message("ranks-other-version", ranks=odd, program=spelled(d.here), after=after, others=most)
-    return message(
-        "ranks-other-program",
-        ranks=odd,
-        program=spelled(d.here),
-        after=after,
-        others=most,
-        other=spelled(d.there),
-    )
+        step, other = str(d.here.step), str(d.there.step)
+        return message("ranks-other-step", step=step, other=other, **fields)
+    if d.kind != ranks.ORDER and d.here.function == d.there.function:
+        return message("ranks-other-version", after=after, **fields)
+    fields |= {"after": after, "other": spelled(d.there)}
+    return message("ranks-other-order" if d.kind == ranks.ORDER else "ranks-other-program", **fields)
 
 
 def spelled(compilation: Seen) -> Message:
@@ -153,34 +133,18 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
         and there is not None
         and here.name == there.name
     ):
+        who: dict[str, Field] = {"ranks": named(job, d.ranks), "others": _others(job, d.most)}
         for name, value, other in _settings(here, there):
-            text = message(
-                "setting-differs",
-                name=name,
-                ranks=named(job, d.ranks),
-                value=value,
-                other=other,
-                others=_others(job, d.most),
-            )
-            yield Evidence(text)
+            yield Evidence(message("setting-differs", name=name, value=value, other=other, **who))
         for path, value, other in _arguments(here.key, there.key):
-            text = message(
-                "argument-differs",
-                path=path,
-                ranks=named(job, d.ranks),
-                value=value,
-                other=other,
-                others=_others(job, d.most),
-            )
-            yield Evidence(text)
+            yield Evidence(message("argument-differs", path=path, value=value, other=other, **who))
         texts = ranks.text_of(d.ranks[0], here.stablehlo), ranks.text_of(d.most[0], there.stablehlo)
         if texts[0] is not None and texts[1] is not None and not _arguments(here.key, there.key):
             for at in differences.by_line(texts[1], texts[0])[:MOST_EVIDENCE]:
                 text = message(
                     "line-differs",
                     line=at.source,
-                    ranks=named(job, d.ranks),
-                    others=_others(job, d.most),
+                    **who,
                     here=", ".join(at.after) or "nothing",
                     there=", ".join(at.before) or "nothing",
                 )
