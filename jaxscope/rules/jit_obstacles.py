@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from jaxscope.analysis import line_names, loop_calls, masks, sizes_under_jit
 from jaxscope.analysis.rewrap_site import ends_the_loop, loop_around, only_raises
@@ -52,7 +52,7 @@ def with_obstacles(
         outside += [changed] if isinstance(changed, Message) else []
     if outside:
         fix = extended(fix, "fix-returns-value", reads=Names(tuple(outside)))
-    masked = _masked(run, indexing)
+    masked = _first(run, indexing, masks.index_with_mask)
     if masked is not None:
         fix = extended(fix, "fix-mask-index", line=masked[0], condition=masked[1])
     lines = loop or ((line.file, line.line, line.line) if line is not None else None)
@@ -64,7 +64,7 @@ def with_obstacles(
         fix = extended(
             fix, "fix-size-by-values", line=at, expression=expression, options=options, padding=padding
         )
-    item = _item_as_size(run, indexing)
+    item = _first(run, indexing, sizes_under_jit.item_as_size)
     if item is not None:
         fix = extended(fix, "fix-item-as-size", line=item[0], item=item[1])
     sliced = _sliced(run, reading, loop)
@@ -206,11 +206,13 @@ def reads_in_loops(run: Run, file: str, function: str) -> bool:
     return False
 
 
-def _masked(run: Run, functions: Functions) -> tuple[Frame, str] | None:
-    """Return the first place at which one of ``functions`` indexes an array with a condition, and the
-    condition as source; None if there is none."""
+def _first(
+    run: Run, functions: Functions, find: Callable[[str | None, str], tuple[int, str] | None]
+) -> tuple[Frame, str] | None:
+    """Return (line, expression on this line) for the first of ``functions`` in whose source ``find`` finds an
+    expression; None if it finds none."""
     for file, function in functions:
-        found = masks.index_with_mask(sources.of(run)(file), function)
+        found = find(sources.of(run)(file), function)
         if found is not None:
             return Frame(file, found[0], function), found[1]
     return None
@@ -231,16 +233,6 @@ def _sized(
         found = sizes_under_jit.by_values(text(file), first, last)
         if found is not None:
             return Frame(file, found[0], name), *found[1:]
-    return None
-
-
-def _item_as_size(run: Run, functions: Functions) -> tuple[Frame, str] | None:
-    """Return the first place at which one of ``functions`` uses an item of its argument as a size, and the
-    item as source (``params["vocab"]``); None if there is none."""
-    for file, name in functions:
-        found = sizes_under_jit.item_as_size(sources.of(run)(file), name)
-        if found is not None:
-            return Frame(file, found[0], name), found[1]
     return None
 
 
