@@ -15,7 +15,7 @@ from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
-from jaxscope.rules.programs import MIB, MOST, and_more, evidence, small
+from jaxscope.rules.programs import MIB, MOST, about, and_more, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -129,4 +129,4 @@ def _finding(
     source: Frame | None = None,
 ) -> Finding:
     line = source or p.compilations[-1].site
-    return Finding(code, WARNING, CERTAIN, text, f.id, line, evidence(p, text, line), fix)
+    return Finding(code, WARNING, CERTAIN, **about(p, f, text, line), fix=fix)

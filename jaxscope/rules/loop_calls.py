@@ -23,6 +23,7 @@ from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import value_and_gradient
 from jaxscope.rules.each_program import users
+from jaxscope.rules.programs import at_line
 from jaxscope.rules.random_keys import draws_in_loops
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
@@ -57,11 +58,9 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
                     "JX135",
                     WARNING,
                     LIKELY,
-                    text,
-                    f.id,
-                    c.site,
-                    [Evidence(text, compilation=c.id, source=c.site)],
-                    Fix(words, "fold_in", {"name": key}),
+                    **at_line(text, c.site, c),
+                    function=f.id,
+                    fix=Fix(words, "fold_in", {"name": key}),
                     path=path,
                 )
 
@@ -140,11 +139,9 @@ def _for_each_row(run: Run) -> Iterator[tuple[Finding, range]]:
                 "JX204",
                 WARNING,
                 LIKELY,
-                text,
-                f.id,
-                c.site,
-                [Evidence(text, compilation=c.id, source=c.site)],
-                Fix(fix, kind, {"function": f.display_name}),
+                **at_line(text, c.site, c),
+                function=f.id,
+                fix=Fix(fix, kind, {"function": f.display_name}),
             )
             yield finding, range(call.loop.lineno, (call.loop.end_lineno or call.loop.lineno) + 1)
 

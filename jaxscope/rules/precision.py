@@ -21,7 +21,7 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import arguments, recompiles
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import MIB, MOST, at_line, evidence, small
+from jaxscope.rules.programs import MIB, MOST, about, at_line, small
 from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
@@ -66,8 +66,7 @@ def upcast(run: Run) -> Iterator[Finding]:
                 "upcast", function=f.display_name, bytes=Bytes(u.bytes), before=u.before, after=u.after
             )
             fix = Fix(message("fix-cast-down"), "cast", {"dtype": u.before})
-            found = evidence(p, text, u.source)
-            yield Finding("JX302", NOTE, CERTAIN, text, f.id, u.source, found, fix, subject=subject)
+            yield Finding("JX302", NOTE, CERTAIN, **about(p, f, text, u.source), fix=fix, subject=subject)
 
 
 def _upcasts(texts: Texts) -> list[Upcast]:
@@ -164,8 +163,7 @@ def _spread_finding(run: Run, p: Program, f: Function, text: Message, begins: Up
     if isinstance(why, Message) and why.slug == "arguments-are-wide":
         words = message("fix-cast-arguments", dtype=begins.after, half=begins.before)
     fix = Fix(words, "cast", {"dtype": begins.before})
-    found = evidence(p, text, begins.source)
-    return Finding("JX302", WARNING, LIKELY, text, f.id, begins.source, found, fix, subject=(begins.source,))
+    return Finding("JX302", WARNING, LIKELY, **about(p, f, text, at), fix=fix, subject=(at,))
 
 
 @rule("JX303", "float64", WARNING)
@@ -204,7 +202,7 @@ def float64(run: Run) -> Iterator[Finding]:
         what = Names(paths, MOST) if paths else message("float64-at-this-line")
         fix = Fix(message("fix-float32", what=what), "cast", {"dtype": "float32"})
         severity = NOTE if _is_requested(p, mixed=mixed) else WARNING
-        yield Finding("JX303", severity, CERTAIN, text, f.id, source, evidence(p, text, source), fix)
+        yield Finding("JX303", severity, CERTAIN, **about(p, f, text, source), fix=fix)
 
 
 def _is_requested(p: Program, *, mixed: bool) -> bool:
