@@ -272,15 +272,14 @@ def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
     if argv is None and started is not None:
         argv = started.argv
     exited = run.exited
-    return contract.RunFacts(
+    return contract.RunFacts.copy_of(
+        run,
         name=directory.name if directory is not None else (started.name if started else None),
         argv=argv,
         settings=dict(directory.settings) if directory is not None else {},
         started=_moment(run, meta),
-        seconds=run.seconds,
         exit_code=exited.exit_code if exited is not None else None,
         signal=exited.signal if exited is not None else None,
-        complete=run.complete,
         recording_stopped=[
             contract.Stop(p.pid, run.seconds_at(p.stopped.t_ns), p.stopped.reason)
             for p in run.stopped
@@ -293,10 +292,8 @@ def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
         jax=started.jax if started is not None else None,
         jaxlib=started.jaxlib if started is not None else None,
         python=started.python if started is not None else None,
-        platform=run.platform,
         devices=[contract.Device.copy_of(d) for d in run.devices],
         processes=len(run.processes),
-        compiling_seconds=run.compiling_seconds,
         wall_time=None if (spent := wall_time(run)) is None else contract.WallTime.copy_of(spent),
         targets=[contract.Target.copy_of(t) for t in run.targets],
         degraded=[contract.Missing.copy_of(lost) for lost in run.degraded],
@@ -346,17 +343,14 @@ def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.C
     comparison = compared(run, c)
     nearest = comparison.nearest if comparison is not None else None
     compiled, failed = c.compiled, c.failed
-    return contract.Compilation(
-        id=c.id,
+    return contract.Compilation.copy_of(
+        c,
         function=c.function.id,
         ordinal=number,
         process_index=c.process.index,
         pid=c.process.pid,
-        step=c.step,
         time_seconds=run.seconds_at(c.t_ns),
-        entry=c.entry,
         inside=_inside(run, c),
-        reached=c.reached,
         in_progress=c.phase,
         failed=None if failed is None else failed.phase,
         persistent_cache=compiled.persistent_cache if compiled is not None else None,
@@ -370,20 +364,17 @@ def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.C
             contract.Cause.of(cause) for cause in (comparison.causes if comparison else causes.of(run, c))
         ],
         shardings=sharding_audit.as_json(run, c),
-        program=c.program,
     )
 
 
 def _prediction(p: predictions.Prediction) -> contract.Prediction:
-    return contract.Prediction(
+    return contract.Prediction.copy_of(
+        p,
         function=p.after.function.id,
         after_compilation=p.after.id,
         step=p.after.step,
-        argument=p.argument,
-        result=p.result,
         causes=[contract.Cause.of(c) for c in p.causes],
         text=render.text(predictions.sentence(p)),
-        status=p.status,
         confirmed_by=p.confirmed_by.id if p.confirmed_by is not None else None,
     )
 
@@ -408,12 +399,10 @@ def _stale(s: StaleCapture) -> contract.StaleCapture:
 
 
 def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
-    return contract.Bucket(
+    return contract.Bucket.copy_of(
+        v,
         function=v.function.id,
-        path=v.path,
-        axis=v.axis,
         observed=list(v.observed.items()),
-        calls=v.calls,
         choices=[contract.Padding.copy_of(c) for c in v.choices],
     )
 
@@ -433,29 +422,21 @@ def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None)
         return found.text if found is not None else None
 
     settings = run.settings(process, key.context)
-    return contract.CacheKey(
+    return contract.CacheKey.copy_of(
+        key,
         arguments=[
-            contract.Argument(
-                path=leaf.path,
-                type=leaf.type,
+            contract.Argument.copy_of(
+                leaf,
                 shape=None if leaf.shape is None else list(leaf.shape),
-                dtype=leaf.dtype,
-                weak_type=leaf.weak_type,
                 sharding=sharding(leaf.sharding),
-                committed=leaf.committed,
-                memory_kind=leaf.memory_kind,
-                layout=leaf.layout,
                 origin=origin(n),
             )
             for n, leaf in enumerate(key.arguments)
         ],
-        static=[contract.Static(s.path, s.repr, s.type, s.compares) for s in key.static],
-        tree=key.tree,
+        static=[contract.Static.copy_of(s) for s in key.static],
         nodes=dict(key.nodes),
-        call_form=key.call_form,
         options=dict(key.options),
         context=None if settings is None else dict(settings),
-        function_object=key.function_object,
         missing=list(key.missing),
     )
 

@@ -22,15 +22,12 @@ def as_json(run: Run) -> list[contract.Profile]:
     """Return the entry ``profiles`` of the JSON report: what JAX's profiler measured. The list is empty if
     nothing was measured."""
     return [
-        contract.Profile(
+        contract.Profile.copy_of(
+            m.event,
             pid=m.process.pid,
-            first_step=m.event.first_step,
-            last_step=m.event.last_step,
             devices=m.devices,
             step_seconds=m.seconds,
             device_seconds=m.device_seconds,
-            file=m.event.file,
-            left_out=m.event.left_out,
             lines=[contract.MeasuredLine(s.line, s.seconds, s.opcodes) for s in m.lines],
         )
         for m in model.profiles(run)

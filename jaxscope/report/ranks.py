@@ -171,24 +171,16 @@ def as_json(job: Job | None) -> contract.Ranks | None:
         missing=job.missing,
         groups=[[r.number for r in group] for group in job.groups()],
         ranks=[
-            contract.Rank(
+            contract.Rank.copy_of(
+                r,
                 rank=r.number,
                 directory=r.directory.path.name,
-                state=r.state,
                 exit_code=r.code if r.code is None or r.code >= 0 else None,
                 signal=-r.code if r.code is not None and r.code < 0 else None,
-                steps=r.steps,
                 compilations=r.compiled,
                 shared_programs=[job.name(s) for s in r.seen],
-                trace_seconds=r.trace_seconds,
-                lower_seconds=r.lower_seconds,
-                compile_seconds=r.compile_seconds,
                 program_memory_bytes=r.memory,
-                slowest=None
-                if r.slowest is None
-                else contract.SlowestCompilation(
-                    site=r.slowest[0], function=r.slowest[1], seconds=r.slowest[2]
-                ),
+                slowest=None if r.slowest is None else contract.SlowestCompilation(*r.slowest),
             )
             for r in job.ranks
         ],

@@ -53,12 +53,10 @@ def _entry(i: Intent, difference: Disagreement | None) -> contract.Intent:
         pairs = [(a, b) for a, b in ((i.asked, i.compiled), (i.compiled, i.actual)) if a and b]
         equal = [same(a, b, rank) for a, b in pairs]
         agrees = None if not equal or None in equal else all(equal)
-    return contract.Intent(
-        path=i.path,
-        of=i.of,
+    return contract.Intent.copy_of(
+        i,
         asked=None if i.asked is None else i.asked.text,
         asked_by=i.by,
-        asked_at=i.asked_at,
         compiled=None if i.compiled is None else i.compiled.text,
         actual=None if i.actual is None else i.actual.text,
         agrees=agrees,
