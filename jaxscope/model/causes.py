@@ -8,6 +8,7 @@ without Python code), even if it compiled nothing.
 from __future__ import annotations
 
 from jaxscope.analysis import causes
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest
 from jaxscope.analysis.rewrap_site import creates_for_each_call
@@ -58,6 +59,13 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
     return found
 
 
+def compared_with(run: Run, c: Compilation) -> Compilation | None:
+    """Return the earlier call with which ``c`` is compared; None if there is none, or if the key of ``c`` was
+    not recorded."""
+    comparison = compared(run, c)
+    return comparison.nearest if comparison is not None else None
+
+
 def of(run: Run, c: Compilation) -> list[Cause]:
     """Return why call ``c`` was not found in one of JAX's caches: a list of causes with the decisive one
     first. The list is never empty."""
@@ -73,8 +81,7 @@ def number_if_not_previous(run: Run, c: Compilation) -> int | None:
     """Return the number of the earlier call with which ``c`` is compared (3 for ``f#3``), if another call by
     the user between the two traced, lowered or compiled the function. Otherwise return None, also if there is
     no earlier call or it has no number."""
-    comparison = compared(run, c)
-    before = comparison.nearest if comparison is not None else None
+    before = compared_with(run, c)
     if before is None:
         return None
     of_calls = traced_by(c.function, run)
@@ -149,9 +156,7 @@ def _along_one_axis(miss_causes: list[Cause]) -> bool:
 def _has_other_results(run: Run, c: Compilation) -> bool:
     """Return whether the results of ``c`` have other paths, shapes or dtypes than those of the earlier call
     with which ``c`` is compared; False if one of the two calls has no recorded results."""
-    comparison = compared(run, c)
-    before = comparison.nearest if comparison is not None else None
-    made, was = (_results(o) if o is not None else None for o in (c, before))
+    made, was = (_results(o) if o is not None else None for o in (c, compared_with(run, c)))
     return made is not None and was is not None and made != was
 
 
@@ -211,12 +216,6 @@ def _runs_only_missing_phases(c: Compilation, done: int) -> bool:
     return c.reached_phases != 0 and c.reached_phases & done == 0
 
 
-def _failed_trace(c: Compilation) -> bool:
-    """Return whether ``c`` failed before any phase (trace, lower, compile) succeeded. Mostly its trace raised
-    an exception."""
-    return c.failed is not None and not c.reached_phases
-
-
 @cached_until_changed
 def recompilations(function: Function, run: Run) -> list[Compilation]:
     """Return the calls of ``function`` that traced, lowered or compiled it again, in order of time.
@@ -242,7 +241,8 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
         if _traced_under_transform(c):
             traces[c.process.id] = c
         known, phases = before.setdefault(caches, set()), done.get(caches, 0)
-        again = known and c.entry != "aot" and (key is None or key not in known) and not _failed_trace(c)
+        failed_trace = c.failed is not None and not c.reached_phases
+        again = known and c.entry != "aot" and (key is None or key not in known) and not failed_trace
         again = again and caches in called
         if c.entry != "aot" or c.reached_phases & ~1:
             called.add(caches)
@@ -277,8 +277,7 @@ def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
     """Return whether the earlier call with which ``c`` is compared came after the call ``trace``, in the
     process and under the transform of ``c``. Then ``c`` belongs to a later call of the user than
     ``trace``."""
-    comparison = compared(run, c)
-    before = comparison.nearest if comparison is not None else None
+    before = compared_with(run, c)
     return (
         before is not None
         and before.process is c.process
@@ -302,11 +301,8 @@ def recompiles(function: Function, run: Run) -> list[Compilation]:
 def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, Cause]]]:
     """Return the recompilations of ``function`` with their decisive causes, by kind of the cause: ``{"shape":
     [(compilation, cause), ...], "new_function": [...]}``."""
-    found: dict[str, list[tuple[Compilation, Cause]]] = {}
-    for c in recompilations(function, run):
-        decisive = of(run, c)[0]
-        found.setdefault(decisive.kind, []).append((c, decisive))
-    return found
+    found = ((c, of(run, c)[0]) for c in recompilations(function, run))
+    return grouped((decisive.kind, (c, decisive)) for c, decisive in found)
 
 
 def _objects(c: Compilation) -> set[object]:

@@ -144,8 +144,7 @@ def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[in
     """Return (size before, size now) for each dimension of an argument or a result of the call ``c`` that
     changed since ``before``, an earlier call. If ``before`` is None, compare with the earlier call whose
     cache key is nearest."""
-    comparison = causes.compared(run, c)
-    before = before or (comparison.nearest if comparison is not None else None)
+    before = before or causes.compared_with(run, c)
     if before is None or c.key is None or before.key is None:
         return set()
     was = {leaf.path: leaf.shape for leaf in before.key.arguments}
@@ -393,7 +392,7 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
         for f in compiled:
             fix = fix_of(f)
             short = MORE * (f.seconds or 0.0) <= (running.seconds or 0.0)
-            if fix is None or _creates(fix) or (fix.kind != "jit" and not short):
+            if fix is None or _creates(f) or (fix.kind != "jit" and not short):
                 continue
             one_jit = fix.kind == "jit" and slug_of(running) != "fix-jit-each" and _runs(run, f, running)
             instead = fix_of(running)
@@ -425,7 +424,7 @@ def _with_operations(run: Run, findings: list[Finding]) -> list[Finding]:
     alone = [
         f
         for f in findings
-        if f.code == "JX133" and f.seconds and (fix := fix_of(f)) and fix.kind == "jit" and not _creates(fix)
+        if f.code == "JX133" and f.seconds and _is_jit(f) and not _creates(f)
         if not isinstance(f.title, Message) or f.title.slug not in ("with-running", "with-compiling")
     ]
     timed = {place for f in findings if f.code in TIMED for place in _lines(f)} | computing_operations.lines(
@@ -457,10 +456,9 @@ def _passes_a_function(running: Finding) -> bool:
 def _in_loop_of(run: Run, compiled: Finding, running: Finding) -> bool:
     """Return whether the finding ``compiled`` (JX133) is about lines of the loop of the finding ``running``
     (JX605) itself, which jit of an iteration would compile together, and not about creating parameters."""
-    fix, subject = fix_of(compiled), running.subject
-    if fix is None or _creates(fix) or not isinstance(subject, tuple):
+    if compiled.fix is None or _creates(compiled) or not isinstance(running.subject, tuple):
         return False
-    _, file, first = subject
+    _, file, first = running.subject
     loop = loop_calls.loop_from(sources.of(run)(file), first)
     last = (loop.end_lineno or first) if loop is not None else first
     return all(at[0] == file and first <= at[1] <= last for at in _lines(compiled))
@@ -512,9 +510,7 @@ def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
         if line is not None:
             severity = WARNING if WARNING in (line.severity, running.severity) else line.severity
             kept = merged(kept, line, [running], titles=True, severity=severity, seconds=running.seconds)
-    jitted = {
-        f.subject for f in kept if f.code == "JX605" and (fix := fix_of(f)) is not None and fix.kind == "jit"
-    }
+    jitted = {f.subject for f in kept if f.code == "JX605" and _is_jit(f)}
     # The writes of a loop whose operations are to be jitted are then inside jit, too.
     return [f for f in kept if f.code != "JX607" or f.seconds or ("JX605", *_loop_of(f)) not in jitted]
 
@@ -548,9 +544,16 @@ def _named(refused: Finding, path: str | None) -> Words:
     return msgspec.structs.replace(title, fields={**title.fields, "value": named})
 
 
-def _creates(fix: Fix) -> bool:
-    """Return whether ``fix``, advice of JX133, is about a line that creates parameters."""
-    return fix.arguments.get("parameters") is True
+def _is_jit(f: Finding) -> bool:
+    """Return whether the advice of ``f`` is to jit something."""
+    fix = fix_of(f)
+    return fix is not None and fix.kind == "jit"
+
+
+def _creates(f: Finding) -> bool:
+    """Return whether the advice of ``f``, a finding of JX133, is about a line that creates parameters."""
+    fix = fix_of(f)
+    return fix is not None and fix.arguments.get("parameters") is True
 
 
 def _lines(f: Finding) -> set[tuple[str, int]]:
@@ -708,9 +711,7 @@ def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Findin
     """Return ``findings``, but merge a finding about recompiles for other sizes (JX101) into the finding that
     advises to jit a whole line (JX133), if transforms outside jit (``jax.grad``) on this line caused all
     these recompiles."""
-    for line in [
-        f for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None and fix.kind == "jit"
-    ]:
+    for line in [f for f in findings if f.code == "JX133" and _is_jit(f)]:
         inner = [f for f in findings if f.code == "JX101" and _all_through(run, f, line.subject)]
         if inner:
             findings = merged(findings, line, inner)
@@ -721,8 +722,7 @@ def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge a finding whose advice is jit (JX133) into one that advises to jit a
     function (JX133 or JX605) or the iteration of a loop (JX605), if calls of this function, or this loop, led
     to all compilations in the evidence of the merged finding."""
-    advised = [(f, fix) for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None]
-    for inner in [f for f, fix in advised if fix.kind == "jit" and not _creates(fix)]:
+    for inner in [f for f in findings if f.code == "JX133" and _is_jit(f) and not _creates(f)]:
         compiled = _compilations(run, inner)
         callers = [{at.function.replace(".<locals>", "") for at in c.lines} for c in compiled]
         longer = [f for f in findings if f is not inner and (f.seconds or 0.0) >= (inner.seconds or 0.0)]
@@ -816,8 +816,7 @@ def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:
     if path and (recompiled.path or "").endswith(str(path)):
         return True
     again = run.compilations.get(recompiled.evidence[0].compilation or "") if recompiled.evidence else None
-    comparison = causes.compared(run, again) if again is not None else None
-    before = comparison.nearest if comparison is not None else None
+    before = causes.compared_with(run, again) if again is not None else None
     function = run.functions.get(refused.function or "")
     if before is None or before.key is None or function is None:
         return False
