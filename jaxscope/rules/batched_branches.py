@@ -14,7 +14,7 @@ from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import MOST, about, running_share
+from jaxscope.rules.programs import MOST, about, known_lines, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -63,7 +63,9 @@ def branches_under_vmap(run: Run) -> Iterator[Finding]:
                     severity=WARNING if share >= MUCH else NOTE,
                     certainty=LIKELY,
                     **about(p, f, text, line),
-                    fix=_instead(call, branch) if same is None else _select(same),
+                    fix=_instead(call, branch)
+                    if same is None
+                    else Fix(message("fix-select-arguments", function=same), "branch_outside_vmap"),
                     seconds=running_share(run, f, share),
                     at_most=True,
                 )
@@ -86,7 +88,7 @@ def work_before_branch(run: Run) -> Iterator[Finding]:
             "work-before-branch",
             function=f.display_name,
             share=Percent(one.share),
-            lines=message("lines-known" if len(at) > 1 else "line-known", lines=Names(at, MOST, "lines")),
+            lines=known_lines(at, MOST),
             also=message("also-in-functions", functions=Names(others, MOST)) if others else None,
         )
         yield Finding(
@@ -142,10 +144,6 @@ def _called_by_all(batched: BatchedBranches, branches: Sequence[ast.expr]) -> st
     worked = {w.function.rpartition(".")[2] for w in batched.functions if w.line is None and w.operations}
     called = [{last_name(n.func) for n in ast.walk(b) if isinstance(n, ast.Call)} for b in branches]
     return next(iter(sorted(worked.intersection(*called))), None)
-
-
-def _select(function: str) -> Fix:
-    return Fix(message("fix-select-arguments", function=function), "branch_outside_vmap")
 
 
 def _branches(call: ast.Call) -> Iterator[ast.expr]:

@@ -21,12 +21,12 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import arguments, recompiles
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import MIB, MOST, about, at_line, small
+from jaxscope.rules.programs import MIB, MOST, about, at_line, on_lines, small
 from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Bytes, Count, Message, Names, Percent, message
+from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Percent, message
 
 MERGED = 0.02  # share of the examined numbers that are lost in a conversion: fewer are no finding
 HALF = frozenset({"bf16", "f16", "bfloat16", "float16"})
@@ -137,12 +137,12 @@ def _in_both(f: Function, texts: Texts, upcasts: Sequence[Upcast]) -> tuple[Mess
     products = [q for q in found if q.source in lines and q.dtypes[:2] == (wide, wide)]
     if not products:
         return None
-    numbers = _numbers(products)
-    where = message("on-lines", lines=numbers)
-    if len(numbers.names) == 1:
-        where = message("on-line", line=numbers.names[0])
     text = message(
-        "upcast-of-some", function=f.display_name, before=begins.before, after=begins.after, where=where
+        "upcast-of-some",
+        function=f.display_name,
+        before=begins.before,
+        after=begins.after,
+        where=on_lines(_numbers(products)),
     )
     return text, begins
 
@@ -346,23 +346,17 @@ def numbers_merged(run: Run) -> Iterator[Finding]:
         if event.share < MERGED or event.site is None:
             continue
         floats = event.before.startswith("float")
+        what: dict[str, Field] = {
+            "before": event.before,
+            "after": event.after,
+            "share": Percent(event.share),
+        }
         if event.argument is None:
-            title = message(
-                "numbers-merged" if floats else "numbers-wrapped",
-                expression=event.text or message("an-array"),
-                before=event.before,
-                after=event.after,
-                share=Percent(event.share),
-            )
+            expression = event.text or message("an-array")
+            title = message("numbers-merged" if floats else "numbers-wrapped", expression=expression, **what)
         else:
-            title = message(
-                "argument-merged" if floats else "argument-wrapped",
-                function=event.text,
-                argument=event.argument,
-                before=event.before,
-                after=event.after,
-                share=Percent(event.share),
-            )
+            what |= {"function": event.text, "argument": event.argument}
+            title = message("argument-merged" if floats else "argument-wrapped", **what)
         yield Finding(
             code="JX306",
             severity=WARNING,

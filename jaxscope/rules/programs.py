@@ -51,6 +51,18 @@ def line_numbers(lines: Iterable[int]) -> Names:
     return Names(tuple(names), LINES)
 
 
+def on_lines(lines: Names) -> Message:
+    """Return ``on line 16`` or ``on lines 16 and 17``."""
+    one = len(lines.names) == 1
+    return message("on-line", line=lines.names[0]) if one else message("on-lines", lines=lines)
+
+
+def known_lines(at: Sequence[str | Frame], most: int) -> Message:
+    """Return ``line 16`` or ``lines 16 and 17`` for the lines ``at``, of which at most ``most`` are named."""
+    lines = Names(tuple(at), most, "lines")
+    return message("lines-known" if len(at) > 1 else "line-known", lines=lines)
+
+
 def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
     """Return one piece of evidence, in a list: ``text`` at the line ``source``, with the latest compilation
     of ``p``."""

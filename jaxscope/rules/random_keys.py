@@ -19,7 +19,7 @@ from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import about, at_line
+from jaxscope.rules.programs import about, at_line, known_lines, on_lines
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
@@ -180,12 +180,8 @@ def _called_again(run: Run, f: Function) -> bool:
 def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
     find = partial(key_reuse.find, defining=partial(_defining, run, functions_that_ran(run)))
     for file, pair in found_where_run(run, find):
-        lines = tuple(dict.fromkeys(map(str, pair.lines)))
-        where = message("on-lines", lines=Names(lines, LINES))
-        if len(lines) == 1:
-            where = message("on-line", line=lines[0])
         fields: dict[str, Field] = {
-            "where": where,
+            "where": on_lines(Names(tuple(dict.fromkeys(map(str, pair.lines))), LINES)),
             "n": len(pair.lines),
             "functions": Names(tuple(dict.fromkeys(pair.calls)), LINES),
             "how": message("equal-numbers" if pair.equal else "dependent-numbers"),
@@ -261,9 +257,7 @@ def draws_in_loops(run: Run) -> Iterator[Finding]:
                 "one-key-in-program-loop",
                 function=f.display_name,
                 draws=Names(called, LINES),
-                lines=message(
-                    "lines-known" if len(at) > 1 else "line-known", lines=Names(at, LINES, "lines")
-                ),
+                lines=known_lines(at, LINES),
                 loop=str(loop.line),
             )
             solver = "while_loop" in sources.line(run, loop)

@@ -15,7 +15,7 @@ from jaxscope.model import line_times, sources
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import LONG, users
-from jaxscope.rules.programs import MOST, about, running_share
+from jaxscope.rules.programs import MOST, about, known_lines, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -63,9 +63,7 @@ def work_repeated_in_loop(run: Run) -> Iterator[Finding]:
             function=f.display_name,
             loop=loop,
             share=Percent(share),
-            lines=message(
-                "lines-known" if len(lines) > 1 else "line-known", lines=Names(lines, MOST, "lines")
-            ),
+            lines=known_lines(lines, MOST),
             arguments=Names(names, MOST),
         )
         site = p.compilations[-1].site

@@ -18,7 +18,7 @@ from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import MOST, about, running_share, small
+from jaxscope.rules.programs import MOST, about, known_lines, running_share, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -182,13 +182,11 @@ def _computed(run: Run, p: Program, f: Function, u: UnreadWork, at: Frame | None
     """Return the finding about ``u``: work that a scan inside ``f`` does in each iteration, for results that
     it stacks and of which ``f`` reads little. ``at`` is the line of the finding; None: unknown."""
     at_lines = tuple(dict.fromkeys(str(frame.line) for frame in u.lines))
-    named = Names(at_lines, MOST, "lines")
-    lines = message("lines-known", lines=named) if len(at_lines) > 1 else message("line-known", lines=named)
     text = message(
         "work-not-read",
         function=f.display_name,
         work=Percent(u.share),
-        lines=message("work-on-lines", lines=lines) if at_lines else None,
+        lines=message("work-on-lines", lines=known_lines(at_lines, MOST)) if at_lines else None,
         share=Percent(u.read),
         line=message("stacked-read-on", line=u.read_at) if u.read_at is not None else None,
     )
