@@ -390,13 +390,10 @@ def _repeats(p: Payer, why: Message | None) -> Message | None:
     recompiles."""
     if not p.again:
         return None
+    n = Count(len(p.again), *RECOMPILES)
     if why is not None:
-        return message("of-them-again", n=Count(len(p.again), *RECOMPILES), why=why)
-    return message(
-        "of-them-recompiles",
-        n=Count(len(p.again), *RECOMPILES),
-        seconds=Seconds(sum(c.seconds for c in p.again)),
-    )
+        return message("of-them-again", n=n, why=why)
+    return message("of-them-recompiles", n=n, seconds=Seconds(sum(c.seconds for c in p.again)))
 
 
 def _compiled(lines: Sequence[Payer]) -> dict[str, Field]:
@@ -404,10 +401,7 @@ def _compiled(lines: Sequence[Payer]) -> dict[str, Field]:
     of compilations, and the names of what was compiled."""
     names = tuple(sorted({name for p in lines for name in p.names}))
     number = sum(len(p.compilations) for p in lines)
-    return {
-        "compilations": Count(number, "compilation"),
-        "names": Names(names, 4, "operations"),
-    }
+    return {"compilations": Count(number, "compilation"), "names": Names(names, 4, "operations")}
 
 
 def _finding(
@@ -624,27 +618,23 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
         if sizes
         else message("compiled-again", n=repeats)
     )
-    loop, numbers = Frame(iteration.file, iteration.line, ""), _numbers(lines)
+    loop = Frame(iteration.file, iteration.line, "")
+    place: dict[str, Field] = {"numbers": line_numbers(p.line.line for p in lines), "line": loop}
     function = (iteration.function or "").replace(".<locals>", "") or None
-    where = message("lines-of-a-loop", numbers=numbers, line=loop)
+    where = message("lines-of-a-loop", **place)
     inside = tuple(dict.fromkeys(p.line.function.replace(".<locals>", "") for p in lines))
     if function is None and len(inside) > 1:
-        where = message("lines-of-a-loop-and-functions", numbers=numbers, line=loop)
+        where = message("lines-of-a-loop-and-functions", **place)
     if len({p.line.file for p in lines}) > 1:
         lines = sorted(lines, key=lambda p: p.line.file != iteration.file)
         avoidable = sorted(avoidable, key=lambda one: one.payer.line.file != iteration.file)
         where = message("loop-and-functions", functions=Names(inside, LINES), line=loop)
         function = None
     if function is not None:
-        where = message("lines-of-a-function", numbers=numbers, functions=Names(inside, LINES), line=loop)
+        place["functions"] = Names(inside, LINES)
+        where = message("lines-of-a-function", **place)
         if function not in inside:
-            where = message(
-                "lines-below-a-function",
-                numbers=numbers,
-                functions=Names(inside, LINES),
-                caller=function,
-                line=loop,
-            )
+            where = message("lines-below-a-function", caller=function, **place)
     title = message(
         "compiled-outside-jit", lines=where, again=again if repeats.n else None, **_compiled(lines)
     )
@@ -699,7 +689,8 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         words = message("fix-jit-step-function", function=name, how=how, calls=None, statics=statics)
         whole_function = Fix(words, "jit", {"function": name})
         fix = loop_functions.part_of_method(run, iteration.file, function, how) or whole_function
-        recurses = any(_recurses(c, iteration.file, function) for p in lines for c in p.compilations)
+        calls = ([(at.file, at.function) for at in c.lines] for p in lines for c in p.compilations)
+        recurses = any(call.count((iteration.file, function)) > 1 for call in calls)
         if recurses or jit_obstacles.reads_in_loops(run, iteration.file, function):
             fix = Fix(message("fix-jit-parts", pad=None), "jit")  # as a whole, each level is compiled in it
     lines_of_loop = loop_around(text, iteration.line)
@@ -713,17 +704,12 @@ def _sizes(lines: Sequence[Payer]) -> int:
     return max(Counter(c.function.seen.name for c in p.compilations).most_common(1)[0][1] for p in lines)
 
 
-def _recurses(c: Compilation, file: str, function: str) -> bool:
-    """Return whether ``function`` of ``file`` called itself, directly or not, when JAX compiled ``c``."""
-    return sum((at.file, at.function) == (file, function) for at in c.lines) > 1
-
-
 def _of_callback(run: Run, callback: Callback, avoidable: Sequence[Avoidable]) -> Finding:
     """Merge the findings of ``avoidable``, which are about lines of ``callback``, into one finding. The
     advice is to compute in NumPy in the callback."""
     lines = [one.payer for one in avoidable]
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
-    name, numbers = callback.function, _numbers(lines)
+    name, numbers = callback.function, line_numbers(p.line.line for p in lines)
     where = message("line-of-a-callback", numbers=numbers, function=name)
     if len(lines) > 1:
         where = message("lines-of-a-callback", numbers=numbers, function=name)
@@ -745,11 +731,6 @@ def _merged(
     severity = WARNING if any(one.finding.severity == WARNING for one in avoidable) else NOTE
     seconds = sum(one.finding.seconds or 0.0 for one in avoidable)
     return _finding(run, [one.payer for one in avoidable], title, fix, seconds, severity, place)
-
-
-def _numbers(lines: Sequence[Payer]) -> Names:
-    """Return the line numbers of ``lines`` for a message."""
-    return line_numbers(p.line.line for p in lines)
 
 
 def compiled_for_each_length(run: Run, g: Growth) -> bool:

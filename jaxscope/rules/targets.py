@@ -91,29 +91,26 @@ def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, m
     capacity: Field = None if fit.capacity is None else Bytes(fit.capacity)
     if capacity is not None and fit.space not in (None, "hbm"):
         capacity = message("bytes-of-space", bytes=capacity, space=fit.space)
+    what: dict[str, Field] = {"function": name, "target": where, "others": others}
     if fit.scoped and fit.used is not None and fit.capacity is not None:
         return message(
             "beyond-scoped-limit",
-            function=name,
-            target=where,
             operation=fit.largest[0].operation or "one operation",
             needed=Bytes(fit.used),
             space=fit.space,
             limit=Bytes(fit.capacity),
-            others=others,
+            **what,
         )
     if fit.used is None or fit.capacity is None or fit.used <= fit.capacity:
         has = message("device-capacity", device=_device(target), capacity=capacity) if capacity else None
-        return message("ran-out-of-memory", function=name, target=where, capacity=has, others=others)
+        return message("ran-out-of-memory", capacity=has, **what)
     return message(
         "too-large-for-target",
-        function=name,
-        target=where,
         needed=_needed(fit.used, fit, memory),
         excess=Bytes(fit.used - fit.capacity),
         device=_device(target),
         capacity=capacity,
-        others=others,
+        **what,
     )
 
 
