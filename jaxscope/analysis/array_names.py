@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TypeGuard
 
 from jaxscope.analysis.line_names import full_name, imported
 from jaxscope.analysis.rewrap_site import (
@@ -13,6 +12,7 @@ from jaxscope.analysis.rewrap_site import (
     Definition,
     Syntax,
     bind,
+    is_name,
     last_name,
     own_nodes,
     spans,
@@ -53,10 +53,9 @@ def _holds(file_syntax: Syntax, line: int, name: str, depth: int) -> bool | None
         nodes = list(own_nodes(scope))
         if any(_shows_array(n, name) for n in nodes):
             return True
-        stored = [n for n in nodes if _is(n, name) and not isinstance(n.ctx, ast.Load)]
-        values = [
-            n.value for n in nodes if isinstance(n, ast.Assign) and any(_is(t, name) for t in n.targets)
-        ]
+        stored = [n for n in nodes if is_name(n, name) and not isinstance(n.ctx, ast.Load)]
+        assignments = (n for n in nodes if isinstance(n, ast.Assign))
+        values = [n.value for n in assignments if any(is_name(t, name) for t in n.targets)]
         if len(stored) > len(values):
             return None  # also set in another way, such as by ``x, y = ...``
         if values:
@@ -69,12 +68,8 @@ def _holds(file_syntax: Syntax, line: int, name: str, depth: int) -> bool | None
 def _shows_array(node: ast.AST, name: str) -> bool:
     """Return whether ``node`` is ``x.shape`` or ``x[:, 0]``, which lists do not have; ``name`` is ``x``."""
     if isinstance(node, ast.Subscript):
-        return _is(node.value, name) and isinstance(node.slice, ast.Tuple)
-    return isinstance(node, ast.Attribute) and node.attr in OF_ARRAYS and _is(node.value, name)
-
-
-def _is(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and node.id == name
+        return is_name(node.value, name) and isinstance(node.slice, ast.Tuple)
+    return isinstance(node, ast.Attribute) and node.attr in OF_ARRAYS and is_name(node.value, name)
 
 
 def _passed(file_syntax: Syntax, function: Definition, name: str) -> list[ast.expr]:
@@ -99,7 +94,7 @@ def _transformed(node: ast.expr, name: str) -> bool:
     """Return whether ``node`` is ``jax.jit(f)`` or ``jax.grad(f)``, where ``name`` is ``f``."""
     if not isinstance(node, ast.Call) or not node.args or last_name(node.func) not in TRANSFORMS:
         return False
-    return _is(node.args[0], name) or _transformed(node.args[0], name)
+    return is_name(node.args[0], name) or _transformed(node.args[0], name)
 
 
 def _is_array(file_syntax: Syntax, node: ast.expr, depth: int) -> bool | None:

@@ -60,7 +60,8 @@ def variable(
         operands = _indices(read)
         if len(operands) > 1:
             return None  # one of several indices; which one is unknown
-    parameters = _names(function)
+    arguments = ast.walk(function.args) if isinstance(function, SCOPES) else ()
+    parameters = {a.arg for a in arguments if isinstance(a, ast.arg)}
     if isinstance(read, ast.JoinedStr):  # which of several values is the array is unknown
         names = {name for node in operands if (name := _element_of(node, loops)) is not None}
         return names.pop() if len(names) == 1 else None
@@ -195,13 +196,6 @@ def _scope(file_syntax: Syntax, line: int, name: str) -> ast.AST:
     the variable ``name``."""
     function = scope_around(file_syntax, line)
     return function if function is not None and assigned(function, name) else file_syntax.tree
-
-
-def _names(function: ast.AST | None) -> set[str]:
-    """Return the names of the parameters of ``function``."""
-    if not isinstance(function, SCOPES):
-        return set()
-    return {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
 
 
 def _operands(node: ast.expr) -> list[ast.expr] | None:

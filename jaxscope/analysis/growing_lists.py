@@ -7,7 +7,7 @@ import ast
 from collections.abc import Collection
 from typing import NamedTuple
 
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, own_nodes, spans, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, is_name, last_name, own_nodes, spans, syntax
 
 _ADDS = frozenset({"append", "extend"})
 
@@ -26,13 +26,11 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
         methods = [
             n.func
             for n in nodes
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and _is(n.func.value, name)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and is_name(n.func.value, name)
         ]
         begins = [n.lineno for n in nodes if isinstance(n, (ast.Assign, ast.AnnAssign)) and _empties(n, name)]
-        stores = [
-            n for n in nodes if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)
-        ]
-        items = [n for n in nodes if isinstance(n, ast.Subscript) and _is(n.value, name)]
+        stores = [n for n in nodes if is_name(n, name) and not isinstance(n.ctx, ast.Load)]
+        items = [n for n in nodes if isinstance(n, ast.Subscript) and is_name(n.value, name)]
         loops = [n for n in nodes if isinstance(n, (ast.For, ast.While))]
         if not methods or len(begins) != 1 or len(stores) != 1 or {m.attr for m in methods} - _ADDS:
             continue
@@ -91,7 +89,7 @@ def find_attribute(source: str | None, path: str, calls: Collection[int]) -> tup
     for loop in (n for n in found.blocks if isinstance(n, (ast.For, ast.While))):
         inside = ast.walk(loop) if any(spans(loop, line) for line in calls) else ()
         methods = (n.func for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-        called = next((m.attr for m in methods if m.attr in adds and _is(m.value, owner)), None)
+        called = next((m.attr for m in methods if m.attr in adds and is_name(m.value, owner)), None)
         if called is not None:
             return loop.lineno, adds[called]
     return None
@@ -130,11 +128,6 @@ def _changes(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Assign) and any(last_name(target) == name for target in node.targets)
 
 
-def _is(node: ast.expr, name: str) -> bool:
-    """Return whether ``node`` is the variable ``name``."""
-    return isinstance(node, ast.Name) and node.id == name
-
-
 def _empties(statement: ast.Assign | ast.AnnAssign, name: str) -> bool:
     """Return whether an assignment makes ``name`` an empty list: ``a, name = 0, []``."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -143,7 +136,7 @@ def _empties(statement: ast.Assign | ast.AnnAssign, name: str) -> bool:
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
             pairs += zip(target.elts, value.elts, strict=False)
     return any(
-        _is(target, name) and isinstance(value, ast.List) and not value.elts for target, value in pairs
+        is_name(target, name) and isinstance(value, ast.List) and not value.elts for target, value in pairs
     )
 
 
@@ -183,7 +176,7 @@ def only_joined(source: str | None, line: int) -> Joined | None:
         if last_name(call.func) != "append":
             only = parts[0] if len(parts) == 1 else None
             parts = only.elts if isinstance(only, (ast.List, ast.Tuple)) else []
-        if join is None or len(parts) != 2 or call.keywords or not _is(parts[0], target.id):
+        if join is None or len(parts) != 2 or call.keywords or not is_name(parts[0], target.id):
             continue
         if _uses(outermost, target.id) == 2 and isinstance(call.func, ast.Attribute):
             module, value = ast.unparse(call.func.value), ast.unparse(parts[1])
@@ -197,7 +190,7 @@ def only_joined(source: str | None, line: int) -> Joined | None:
 
 def _uses(node: ast.AST, name: str) -> int:
     """Count how often the variable ``name`` occurs in ``node``."""
-    return sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
+    return sum(is_name(n, name) for n in ast.walk(node))
 
 
 def _begins_empty(file_syntax: Syntax, name: str) -> bool:
@@ -208,7 +201,9 @@ def _begins_empty(file_syntax: Syntax, name: str) -> bool:
     if len(scopes) > 1 or _uses(file_syntax.tree, name) > _uses(scope, name):
         return False
     assigned = [n for n in ast.walk(scope) if isinstance(n, ast.Assign)]
-    made = [n.value for n in assigned if any(_is(t, name) for t in n.targets) and not _uses(n.value, name)]
+    made = [
+        n.value for n in assigned if any(is_name(t, name) for t in n.targets) and not _uses(n.value, name)
+    ]
     return len(made) == 1 and isinstance(made[0], ast.Call) and _is_empty(made[0])
 
 

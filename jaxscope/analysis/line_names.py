@@ -307,16 +307,11 @@ def takes_objects(source: str | None, name: str) -> bool:
     accept as an argument: it reads an attribute of a parameter that arrays and dicts do not have, such as
     ``cfg.depth``. Return False if ``function`` does not find it."""
     defined = function(source, name)
-    parameters = (
-        {a.arg for a in ast.walk(defined.args) if isinstance(a, ast.arg)} if defined is not None else set()
-    )
-    return any(
-        isinstance(n, ast.Attribute)
-        and isinstance(n.value, ast.Name)
-        and n.value.id in parameters
-        and n.attr not in OF_ARRAYS
-        for n in (ast.walk(defined) if defined is not None else ())
-    )
+    if defined is None:
+        return False
+    parameters = {a.arg for a in ast.walk(defined.args) if isinstance(a, ast.arg)}
+    read = (n for n in ast.walk(defined) if isinstance(n, ast.Attribute) and n.attr not in OF_ARRAYS)
+    return any(isinstance(n.value, ast.Name) and n.value.id in parameters for n in read)
 
 
 def cache_size(function: Definition) -> float | None:

@@ -11,6 +11,7 @@ import ast
 import functools
 import itertools
 import re
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
@@ -26,6 +27,7 @@ from jaxscope.analysis.rewrap_site import (
     calls_from,
     depends_on_a_condition,
     innermost_loop,
+    is_name,
     last_name,
     loop_around,
     spans,
@@ -184,7 +186,7 @@ def maps_over_leaves(source: str | None, line: int, column: int | None, function
         function; None: any function.
     """
     for call in _maps_over_leaves(source) if source is not None else ():
-        if not _begins_before(call, line, column):
+        if (call.lineno, call.col_offset) > (line, sys.maxsize if column is None else column):
             continue
         mapped = call.args[0]
         if function is not None:
@@ -281,13 +283,10 @@ def _maps_over_leaves(source: str) -> list[ast.Call]:
 
 def _over_leaves(call: ast.Call) -> bool:
     """Return whether ``call`` calls ``jax.tree.map``, ``tree_map`` or a similar function."""
-    name = last_name(call.func) or ""
-    if name in ("tree_map", "tree_multimap", "tree_map_with_path"):
-        return True
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return (
-        name in ("map", "map_with_path") and owner is not None and last_name(owner) in ("tree", "tree_util")
-    )
+    match call.func:
+        case ast.Attribute(value=owner, attr="map" | "map_with_path"):
+            return last_name(owner) in ("tree", "tree_util")
+    return last_name(call.func) in ("tree_map", "tree_multimap", "tree_map_with_path")
 
 
 def _is_drawn_order(node: ast.AST) -> bool:
@@ -310,12 +309,6 @@ def _used_elsewhere(loop: ast.AST, call: ast.Call) -> set[str]:
         elif isinstance(n, ast.Attribute) and n.attr == "shape":
             inside.add(id(n.value))
     return {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and id(n) not in inside}
-
-
-def _begins_before(call: ast.Call, line: int, column: int | None) -> bool:
-    """Return whether ``call`` begins at or before ``line`` and ``column``; if ``column`` is None, on or
-    before ``line``."""
-    return call.lineno < line or (call.lineno == line and (column is None or call.col_offset <= column))
 
 
 def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
@@ -680,8 +673,7 @@ def arrays_iterated(source: str | None, line: int) -> Iterated | None:
         owners = [n.func if isinstance(n, ast.Call) else n.value for n in body if isinstance(n, _OF_OBJECTS)]
         unpacked = (n for n in body if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple))
         objects = [*owners, *(n.value for n in unpacked)]
-        used = any(isinstance(n, ast.Name) and n.id == element for n in objects)
-        return None if used else Iterated((over.id,))
+        return None if any(is_name(n, element) for n in objects) else Iterated((over.id,))
     backwards = isinstance(over, ast.Call) and last_name(over.func) == "reversed" and len(over.args) == 1
     over = over.args[0] if isinstance(over, ast.Call) and backwards else over
     if not (isinstance(over, ast.Call) and last_name(over.func) == "range"):
@@ -793,7 +785,7 @@ def takes_elements(loop: ast.For | ast.While | None) -> bool:
         return False
     index = loop.target.id
     inside = [n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.Subscript)]
-    return any(isinstance(n.slice, ast.Name) and n.slice.id == index for n in inside)
+    return any(is_name(n.slice, index) for n in inside)
 
 
 def loop_counted(source: str | None, function: str, parameter: str, depth: int = 3) -> int | None:
@@ -804,7 +796,7 @@ def loop_counted(source: str | None, function: str, parameter: str, depth: int =
     for n in ast.walk(defined) if defined is not None else ():
         match n:
             case ast.For(iter=ast.Call(func=counts, args=limits)) if last_name(counts) == "range":
-                if any(isinstance(a, ast.Name) and a.id == parameter for a in limits):
+                if any(is_name(a, parameter) for a in limits):
                     return n.lineno
     for call in ast.walk(defined) if defined is not None and depth else ():
         passed = _passed_as(source, call, parameter) if isinstance(call, ast.Call) else None
@@ -824,10 +816,7 @@ def _passed_as(source: str | None, call: ast.Call, variable: str) -> tuple[str, 
     defined = line_names.function(source, name) if name is not None else None
     if defined is None or name is None:
         return None
-    for parameter, value in bind(call, defined):
-        if isinstance(value, ast.Name) and value.id == variable:
-            return name, parameter
-    return None
+    return next(((name, p) for p, value in bind(call, defined) if is_name(value, variable)), None)
 
 
 _OF_OBJECTS = (ast.Call, ast.Attribute, ast.Subscript)

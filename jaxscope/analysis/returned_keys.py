@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxscope.analysis.key_reuse import NO_DRAW, Draws, key_of, name_around
-from jaxscope.analysis.rewrap_site import FUNCTION, bind, last_name, positional, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, bind, is_name, last_name, positional, syntax
 
 _BRANCHES = frozenset({"cond", "switch"})
 
@@ -118,4 +118,4 @@ def _parameter_of(call: ast.expr, function: ast.FunctionDef, variable: str) -> s
     if not isinstance(call, ast.Call) or last_name(call.func) != function.name:
         return None
     passed = bind(call, function)
-    return next((p for p, v in passed if isinstance(v, ast.Name) and v.id == variable), None)
+    return next((p for p, v in passed if is_name(v, variable)), None)

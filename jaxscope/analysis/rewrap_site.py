@@ -19,7 +19,7 @@ import warnings
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 WRAP = frozenset(
     {"jit", "pjit", "filter_jit", "nnx_jit", "pmap", "filter_pmap", "partial", "Partial", "grad",
@@ -753,6 +753,11 @@ def assigned_calls(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.Call]]:
             for target in n.targets:
                 if isinstance(target, ast.Name):
                     yield target.id, n.value
+
+
+def is_name(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
+    """Return whether ``node`` is the plain name ``name``, such as a variable."""
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def last_name(node: ast.AST) -> str | None:
