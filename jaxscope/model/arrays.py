@@ -173,10 +173,9 @@ def of_failure(run: Run) -> Snapshot | None:
     """Return the latest snapshot (list of live arrays) of the main process (``Run.main``) that was taken
     because memory ran out. None if there is none."""
     main = run.main
-    failed = (
-        None if main is None else next((e for e in reversed(main.snapshots) if e.error is not None), None)
-    )
-    return None if main is None or failed is None else read(main, failed)
+    if main is None:
+        return None
+    return next((read(main, e) for e in reversed(main.snapshots) if e.error is not None), None)
 
 
 def fullest(candidates: list[Snapshot]) -> Snapshot | None:

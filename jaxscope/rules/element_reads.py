@@ -170,7 +170,7 @@ def _traced_lists(run: Run, known: Collection[tuple[str, int]]) -> Iterator[Find
             traced.setdefault(t.traced[0].place, []).append(t)
     for place, times in traced.items():
         seconds, at = sum(t.seconds for t in times), times[0].traced[0]
-        share = seconds / run.seconds if run.seconds else 0.0
+        share = line_times.share_of_run(run, seconds)
         if place in known or sum(t.samples for t in times) < line_times.FEWEST or share < SHARE:
             continue
         source = sources.of(run)(at.file)

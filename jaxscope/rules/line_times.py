@@ -78,11 +78,10 @@ def operations_in_each_step(run: Run) -> Iterator[Finding]:
 def _in_passed_functions(run: Run) -> Iterator[Finding]:
     """Yield findings about functions of the user that a library other than JAX calls many times, and whose
     operations outside jit take much time."""
-    measured = line_times.measured(run)
     for part, times in _passed_functions(run).items():
         ran = [_with_overhead(run, Loop(at, at.line, False, spent)) for at, spent in times.items()]
         seconds = sum(loop.seconds for loop in ran)
-        share = seconds / measured.seconds if measured is not None else 0.0
+        share = _share(run, seconds)
         if share < OPERATIONS_SHARE or sum(loop.samples for loop in ran) < line_times.FEWEST:
             continue
         if seconds < MANY_CALLS * computing_operations.seconds_of_one_call(run, part):
@@ -186,7 +185,8 @@ def _called_by_libraries(run: Run) -> Iterator[Finding]:
     """Yield findings about libraries that call small jitted functions from Python all the time, such as a
     sampler that is written in NumPy."""
     for (library, place), (c, spent) in _by_library(run).items():
-        seconds, at, share = sum(t.seconds for t in spent), spent[0].stack[0], _share(run, spent)
+        seconds, at = sum(t.seconds for t in spent), spent[0].stack[0]
+        share = _share(run, seconds)
         text = message(
             "small-calls-by-library",
             library=library,
@@ -243,16 +243,16 @@ def _by_library(run: Run) -> dict[tuple[str, tuple[str, int]], tuple[Compilation
         # Else the user's line calls the function itself, beside the library: env.step(policy(x)).
         in_lambda = len(c.lines) > 1 and c.lines[0].place == c.lines[1].place
         calls_back = missed.into_library or in_lambda or any(missed.column == t.column for t in spent)
-        long = sum(t.seconds for t in spent) >= line_times.LONG_S and _share(run, spent) >= PYTHON_SHARE
-        if calls_back and long:
+        seconds = sum(t.seconds for t in spent)
+        if calls_back and seconds >= line_times.LONG_S and _share(run, seconds) >= PYTHON_SHARE:
             found[library, place] = c, spent
     return found
 
 
-def _share(run: Run, times: Sequence[LineTime]) -> float:
-    """Return the share of the measured time that ``times`` take together; 0 if nothing was measured."""
+def _share(run: Run, seconds: float) -> float:
+    """Return the share of the measured time that ``seconds`` are; 0 if nothing was measured."""
     measured = line_times.measured(run)
-    return sum(t.seconds for t in times) / measured.seconds if measured is not None else 0.0
+    return seconds / measured.seconds if measured is not None else 0.0
 
 
 def _small_calls(run: Run) -> dict[tuple[str, int], Compilation]:
@@ -347,8 +347,7 @@ def _with_overhead(run: Run, loop: Loop) -> Loop:
         if c.lowered and c.site is not None and c.site.place in lines
     )
     if spent > recorded:
-        left = 1 - recorded / spent
-        more += [replace(t, seconds=left * t.seconds, blocked=left * t.blocked) for t in traced]
+        more += [_part(t, 1 - recorded / spent) for t in traced]
     return Loop(loop.line, loop.last, loop.calls, [*loop.times, *more])
 
 
@@ -408,8 +407,7 @@ def _loops(run: Run, times: list[LineTime], share: float) -> list[Loop]:
 def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     """Return the finding of the rule ``code`` about ``loop``. It is a warning if the loop takes at least the
     share ``much`` of the measured time, else a note."""
-    measured = line_times.measured(run)
-    share = loop.seconds / measured.seconds if measured is not None else 0.0
+    share = _share(run, loop.seconds)
     of_the_loop = loop.lines(own=True)
     several = code == "JX605" and of_the_loop[0][1] < line_times.MOST * loop.seconds
     # If one line calls functions that take nearly all time, their lines say more.

@@ -332,7 +332,8 @@ def _make_once(run: Run, p: Payer, created: Sequence[Compilation], path: str) ->
     """Return the advice to create the object ``path``, which the line of ``p`` passes to a library, only
     once. ``created`` are the recompiles for which the object was created again."""
     given_to = library_calls.package_of(created, p.library)
-    made = next((line for c in reversed(created) if (line := _made_at(run, c)) is not None), None)
+    details = (causes.of(run, c)[0].detail for c in reversed(created))
+    made = next((d.line for d in details if isinstance(d, NewFunction) and d.line is not None), None)
     at = message("that-line-creates", line=made) if made is not None else None
     words = message("fix-make-object-once", path=path, made=at, library=given_to)
     return Fix(words, "make_once", {"path": path})
@@ -394,12 +395,6 @@ def _as_arguments(captured: Sequence[str]) -> Message | None:
     return (
         message("with-as-arguments", names=Names(tuple(captured)), arguments=arguments) if captured else None
     )
-
-
-def _made_at(run: Run, c: Compilation) -> Frame | None:
-    """Return the line that defined the new function object that made ``c`` recompile; None: unknown."""
-    detail = causes.of(run, c)[0].detail
-    return detail.line if isinstance(detail, NewFunction) else None
 
 
 def _iterated(run: Run, p: Payer, unstacked: Sequence[Compilation]) -> str | None:
