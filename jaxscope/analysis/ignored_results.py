@@ -191,12 +191,9 @@ def _ignored(scope: str, statement: ast.Expr, names: dict[str, str], defined: se
         position = _COPIES[full]
         target = _variable(call.args[position]) if len(call.args) > position else None
         return Ignored(scope, line, short, "copy", target, True)
-    if full in _WRAPS:
-        target = _variable(call.args[0]) if call.args else None
-        return Ignored(scope, line, short, "wrap", target, True) if target is not None else None
-    if full in _KEYS:
-        target = _variable(call.args[0]) if call.args else None
-        return Ignored(scope, line, short, "key", target, True) if target is not None else None
+    if full in _WRAPS | _KEYS:
+        target, kind = _variable(call.args[0]) if call.args else None, "wrap" if full in _WRAPS else "key"
+        return Ignored(scope, line, short, kind, target, True) if target is not None else None
     if full in _CONTEXTS:
         return Ignored(scope, line, short, "context", None, True)
     method = call.func

@@ -18,7 +18,6 @@ from jaxscope.analysis.rewrap_site import (
     Syntax,
     begins_at,
     calls_at,
-    function_around,
     last_name,
     loop_around,
     own_nodes,
@@ -156,12 +155,6 @@ def function(source: str | None, name: str) -> Definition | None:
         bodies = [n.body for n in ast.walk(found.tree) if isinstance(n, ast.ClassDef) and n.name == owner]
         named = [n for body in bodies for n in body if isinstance(n, FUNCTION) and n.name == last]
     return named[0] if len(named) == 1 else None
-
-
-def function_at(source: str | None, line: int) -> str | None:
-    """Return the name of the innermost function around ``line``; None for a line outside of functions."""
-    around = function_around(syntax(source), line)
-    return around.name if around is not None else None
 
 
 def module_library(source: str | None, name: str) -> str | None:

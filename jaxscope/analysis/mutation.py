@@ -57,7 +57,6 @@ def assigns_while_created(source: str, name: str) -> bool:
 def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
     """Return (name, attribute) for each ``name.attribute = ...``, ``del name.attribute`` and
     ``setattr(name, "attribute", ...)`` in ``function``."""
-
     return [pair for node in ast.walk(function) for pair in _assigned_by(node)]
 
 

@@ -355,18 +355,12 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
             layout=g.layout,
             origin=g.origin,
             held=g.held,
-            holder=g.holder or _older_holder(g.held),
+            # Older versions recorded the holder in words: ``a jit cache of JAX (...)``
+            holder=g.holder or (Holder(TRACE) if "jit cache" in (g.held or "") else None),
             shared=g.shared,
         ),
         devices,
     )
-
-
-def _older_holder(text: str | None) -> Holder | None:
-    """Return the Holder for ``text``, the words in which older versions recorded the object that refers to
-    arrays, if they mean a cache of JAX (``a jit cache of JAX (...)``). Otherwise return None: the words
-    themselves are shown."""
-    return Holder(TRACE) if text is not None and "jit cache" in text else None
 
 
 def held_by(g: Group | Growth) -> Words | None:

@@ -4,13 +4,12 @@ program): memory that a program uses for nothing."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 
 from jaxscope.analysis import numpy_draws, rewrap_site
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.constants import Constant
-from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
@@ -32,7 +31,8 @@ def unused_donation(run: Run) -> Iterator[Finding]:
 def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     """Yield at most one pair: the path of the largest donated argument of ``p`` that XLA does not reuse, and
     the finding about all such arguments. Yield nothing if they have few bytes."""
-    unused = [d for d in _donation(texts) if d.status == "unused"]
+    every = texts.stablehlo.donation if texts.stablehlo is not None else ()
+    unused = [d for d in every if d.status == "unused"]
     if sum(d.device_bytes or d.bytes or 0 for d in unused) < max(FEW_BYTES, small(p)):
         return
     first = max(unused, key=lambda d: d.bytes or 0)
@@ -114,10 +114,6 @@ def _is_written(run: Run, f: Function, name: str) -> bool:
         return True
     nodes = ast.walk(found.tree)
     return any(name in (getattr(n, "id", None), getattr(n, "attr", None)) for n in nodes)
-
-
-def _donation(texts: Texts) -> Sequence[Donation]:
-    return texts.stablehlo.donation if texts.stablehlo is not None else ()
 
 
 def _finding(

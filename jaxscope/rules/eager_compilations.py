@@ -15,9 +15,11 @@ from jaxscope.analysis.loop_calls import goes_through_layers, goes_through_leave
 from jaxscope.analysis.rewrap_site import (
     callback_around,
     depends_on_a_condition,
+    function_around,
     imports,
     loop_around,
     loops_around,
+    syntax,
 )
 from jaxscope.model import causes, payers, sources
 from jaxscope.model.arrays import Growth
@@ -642,7 +644,7 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     several = len({_place(run, p, ONE_SIZE) for p in lines}) > 1  # places with one cause
     if fix is None or not sizes or several:
         fix = _jit_the_iteration(run, iteration, lines)
-        if any(resized) and not jit_obstacles.keeps_sizes(fix):
+        if any(resized) and "fix-size-by-values" not in jit_obstacles.slugs(fix):
             grown = next(
                 (f for one in avoidable if slug_of(one.finding) == FINAL and (f := fix_of(one.finding))), None
             )
@@ -660,8 +662,8 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
     of_module = line_names.module_library(text, function or "")
     if of_module in ("flax.linen", "haiku"):
         function = None  # their methods run only inside apply
-    around = line_names.function_at(text, iteration.line)
-    how = jit_decorators.jit_for(text, function or around or "")
+    around = function_around(syntax(text), iteration.line)
+    how = jit_decorators.jit_for(text, function or (around.name if around is not None else ""))
     inside = {line_names.module_library(sources.of(run)(p.line.file), p.line.function) for p in lines}
     inside |= {of_module, *(p.library for p in lines)}
     if "equinox" in inside:

@@ -128,8 +128,8 @@ def _of_function(
     part = {(file, function)}
     parts = Fix(message("fix-jit-parts", pad=None), "jit")
     fix, as_parts = (jit_obstacles.with_obstacles(run, f, part, part) for f in (fix, parts))
-    if jit_obstacles.leaves_out(fix):  # it computes on with a value that it reads, so not as a whole
-        fix = as_parts
+    if "fix-returns-value" in jit_obstacles.slugs(fix):
+        fix = as_parts  # it computes on with a value that it reads, so not as a whole
     return Finding(
         code=payers.CODE,
         severity=WARNING if again >= outside_jit.BARRAGE else NOTE,

@@ -139,17 +139,6 @@ def _condition(line: str) -> str:
     return found["condition"] if found is not None else line.strip().removesuffix(": ...").rstrip(":")
 
 
-def keeps_sizes(fix: Fix) -> bool:
-    """Return whether ``fix`` says how to keep sizes from depending on values (``with_obstacles``)."""
-    return "fix-size-by-values" in slugs(fix)
-
-
-def leaves_out(fix: Fix) -> bool:
-    """Return whether ``fix`` says to leave an expression outside of the jitted function, because it reads a
-    value (``with_obstacles``)."""
-    return "fix-returns-value" in slugs(fix)
-
-
 def slugs(fix: Fix) -> Iterator[str]:
     """Yield the names of the templates of ``fix``: that of the whole text, then those of its parts."""
     words: object = fix.words

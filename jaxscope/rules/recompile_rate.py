@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxscope.analysis.grouping import grouped
 from jaxscope.model import causes
-from jaxscope.model.growing_args import Caused
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
@@ -42,11 +42,8 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
 def _has_own_finding(run: Run, repeats: list[Compilation]) -> bool:
     """Return whether another rule reports ``repeats``, the recompiles of a function: more than half of them
     have the same cause, and there is advice about that cause."""
-    found: dict[tuple[str, str | None], list[Caused]] = {}
-    for c in repeats:
-        cause = causes.of(run, c)[0]
-        found.setdefault((cause.kind, cause.path), []).append((c, cause))
-    most = max(found.values(), key=len)
+    decisive = ((c, causes.of(run, c)[0]) for c in repeats)
+    most = max(grouped(((why.kind, why.path), (c, why)) for c, why in decisive).values(), key=len)
     if 2 * len(most) <= len(repeats):
         return False
     return recompiles.advice(recompiles.group_of(run, most)) is not None

@@ -506,7 +506,9 @@ def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
     kept = list(findings)
     for running in [f for f in findings if f.code == "JX605"]:
         here = (f for f in kept if _is_time_of(f) and same_line(f.source, running.source))
-        line = next((f for f in here if not _is_small_part(f, running)), None)
+        # A list whose conversion takes less than half of the time: the loop has other costs.
+        half = (running.seconds or 0.0) / 2
+        line = next((f for f in here if slug_of(f) != "fix-convert-list" or (f.seconds or 0.0) >= half), None)
         if line is not None:
             severity = WARNING if WARNING in (line.severity, running.severity) else line.severity
             kept = merged(kept, line, [running], titles=True, severity=severity, seconds=running.seconds)
@@ -519,12 +521,6 @@ def _loop_of(f: Finding) -> tuple[str, int] | tuple[()]:
     """Return (file, first line) of the loop that the title of ``f`` names; empty if it names none."""
     loop = f.title.fields.get("loop") if isinstance(f.title, Message) else None
     return loop.place if isinstance(loop, Frame) else ()
-
-
-def _is_small_part(f: Finding, running: Finding) -> bool:
-    """Return whether ``f`` is about a list that is converted, which takes less than half of the time of the
-    loop that ``running`` is about: the loop has other costs."""
-    return slug_of(f) == "fix-convert-list" and 2 * (f.seconds or 0.0) < (running.seconds or 0.0)
 
 
 def _is_time_of(f: Finding) -> bool:

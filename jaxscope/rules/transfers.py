@@ -104,17 +104,12 @@ def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[lis
     loop with the same advice; if one advice is to move the whole loop into a jitted function, it has all
     findings about this loop. ``loops`` is a dict: (file, loop, line of a finding that is in no loop, advice)
     -> findings."""
-    whole = {at[:2]: members for at, members in loops.items() if _is_whole(at, members)}
+    advised = ((at, members, {slug_of(f) for f in members}) for at, members in loops.items())
+    whole = {at[:2]: m for at, m, slugs in advised if at[1] is not None and slugs & {*WHOLE_LOOP[:2]}}
     for at, members in loops.items():
         if whole.get(at[:2], members) is members:
             others = (m for key, m in loops.items() if key[:2] == at[:2] and m is not members)
             yield [*members, *(f for m in others if at[:2] in whole for f in m)]
-
-
-def _is_whole(at: tuple[Hashable, ...], members: list[Finding]) -> bool:
-    """Return whether the advice for a finding in ``members`` is to move the whole loop, which is part of the
-    key ``at`` of ``_by_advice``, into a jitted function."""
-    return at[1] is not None and any(slug_of(f) in WHOLE_LOOP[:2] for f in members)
 
 
 def _of_several_lines(members: list[Finding]) -> Finding:
