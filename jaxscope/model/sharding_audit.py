@@ -116,13 +116,11 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
         return
     dropped = set(compiled.dropped_arguments or ())
     for i, leaf in enumerate(c.key.arguments):
-        by: str | None = None
+        by: str | None = audit.IN_SHARDINGS
         at: Frame | None = None
-        asked = _from_jit(c, "asked_in", i)
-        if asked is not None:
-            by = audit.IN_SHARDINGS
-        elif i in stated:
-            asked, by, at = _constrained(stated[i], compiled, _compiled_argument(c, compiled, i, leaf))
+        asked, sharding = _from_jit(c, "asked_in", i), _compiled_argument(c, compiled, i, leaf)
+        if asked is None:
+            asked, by, at = _constrained(stated.get(i), compiled, sharding)
         intent = Intent(
             path=leaf.path,
             of=ARGUMENT,
@@ -132,7 +130,7 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
             asked=asked,
             by=by,
             asked_at=at,
-            compiled=_compiled_argument(c, compiled, i, leaf),
+            compiled=sharding,
             actual=_actual(leaf, c.key.shardings) if c.entry == "call" else None,
             committed=leaf.committed,
             dropped=i in dropped,
@@ -150,18 +148,19 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
 
 
 def _constrained(
-    value: Value, compiled: Compiled, sharding: Sharding | None
+    value: Value | None, compiled: Compiled, sharding: Sharding | None
 ) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
     """Return (requested sharding, CONSTRAINT, user's line) for the sharding constraint on ``value``, an
-    argument or result in the program's StableHLO. All three are None if there is no constraint, or if its
-    open dimensions (``P.UNCONSTRAINED``) permit the sharding in the compiled program.
+    argument or result in the program's StableHLO (None: unknown). All three are None if there is no
+    constraint, or if its open dimensions (``P.UNCONSTRAINED``) permit the sharding in the compiled program.
 
     Args:
       compiled: the event of the program's compilation.
       sharding: the sharding of ``value`` in the compiled program; None: unknown.
     """
-    rank = len(value.shape or ())
-    if value.asked is None or audit.left_open(value.asked, sharding, rank):
+    if value is None or value.asked is None:
+        return None, None, None
+    if audit.left_open(value.asked, sharding, len(value.shape or ())):
         return None, None, None
     kind = None if sharding is None else sharding.memory_kind
     return audit.of_spec(value.asked, compiled.devices, kind), audit.CONSTRAINT, value.asked_at
@@ -206,13 +205,11 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
         return
     stated = stated if len(stated) == len(out) else {}
     for k, (leaf, sharding) in enumerate(zip(out, shardings, strict=True)):
-        by: str | None = None
+        by: str | None = audit.OUT_SHARDINGS
         at: Frame | None = None
         asked = _from_jit(c, "asked_out", k)
-        if asked is not None:
-            by = audit.OUT_SHARDINGS
-        elif k in stated:
-            asked, by, at = _constrained(stated[k], compiled, sharding)
+        if asked is None:
+            asked, by, at = _constrained(stated.get(k), compiled, sharding)
         if asked is None and (asked := _from_type(leaf, sharding)) is not None:
             by = audit.TYPE
         yield Intent(
