@@ -117,12 +117,7 @@ def _is_written(run: Run, f: Function, name: str) -> bool:
 
 
 def _finding(
-    code: str,
-    text: Message,
-    p: Program,
-    f: Function,
-    fix: Fix,
-    source: Frame | None = None,
+    code: str, text: Message, p: Program, f: Function, fix: Fix, source: Frame | None = None
 ) -> Finding:
     line = source or p.compilations[-1].site
     return Finding(code, WARNING, CERTAIN, **about(p, f, text, line), fix=fix)

@@ -288,12 +288,8 @@ class App(AppActions):
         """Select ``function`` and ``compilation`` (ids) for all screens; None: no compilation. The program
         screen then opens at the HLO ``instruction`` with this name, or at the source line ``place``; None: at
         no particular line."""
-        self.function, self.compilation, self.instruction, self.place = (
-            function,
-            compilation,
-            instruction,
-            place,
-        )
+        self.function, self.compilation = function, compilation
+        self.instruction, self.place = instruction, place
 
     def open_function(self, function: str) -> None:
         self.select(function=function)
