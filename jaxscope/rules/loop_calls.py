@@ -127,7 +127,9 @@ def _for_each_row(run: Run) -> Iterator[tuple[Finding, range]]:
             if n is None or n < FEWEST:
                 continue
             if rows is not None:
-                aval = short_aval(rows, _dtype(c, rows))
+                leaves = c.key.arguments if c.key is not None else ()
+                dtype = next((leaf.dtype for leaf in leaves if leaf.shape == rows[1:]), None)
+                aval = short_aval(rows, dtype)
                 text = message("called-row-by-row", function=f.display_name, aval=aval, n=n)
             else:
                 text = message("called-in-step", function=f.display_name, n=n)
@@ -171,11 +173,6 @@ def _rows(run: Run, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
             if (shape[1:], whole[0].dtype) in rows and all(isinstance(d, int) for d in shape):
                 return tuple(int(d) for d in shape)
     return None
-
-
-def _dtype(c: Compilation, rows: tuple[int, ...]) -> str | None:
-    leaves = c.key.arguments if c.key is not None else ()
-    return next((leaf.dtype for leaf in leaves if leaf.shape == rows[1:]), None)
 
 
 def _again(run: Run, c: Compilation, call: LoopCall) -> bool:

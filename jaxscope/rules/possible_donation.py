@@ -132,13 +132,15 @@ def _finding(
     names = largest or tuple(held)
     free = [d for d in free if root(d.path or "x") in names]
     first = max(free, key=_on_a_device)
+    compiled = p.compilations[-1].compiled
+    devices = sh.device_ids(compiled.devices) if compiled is not None else None
     text = message(
         "possible-donation",
         function=f.display_name,
         path=first.path,
         more=and_more(len(free)),
         bytes=Bytes(_bytes(free)),
-        each=message("on-each-device") if _on_several_devices(p) else None,
+        each=message("on-each-device") if devices is not None and len(devices) > 1 else None,
         mostly=message("mostly-copies") if mostly else None,
         when=message("program-ended" if gone[first.path or ""] == "exit" else "looked-next"),
     )
@@ -185,11 +187,6 @@ def _on_a_device(d: Donation) -> int:
 
 def _bytes(donations: Sequence[Donation]) -> int:
     return sum(map(_on_a_device, donations))
-
-
-def _on_several_devices(p: Program) -> bool:
-    compiled = p.compilations[-1].compiled
-    return compiled is not None and len(sh.device_ids(compiled.devices) or ()) > 1
 
 
 def _needed(run: Run, f: Function, possible: Sequence[Donation]) -> set[str]:
