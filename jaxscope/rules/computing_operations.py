@@ -56,7 +56,7 @@ def seconds_of_one_call(run: Run, function: tuple[str, str]) -> float:
     inside = [
         c
         for c in run.compilations.values()
-        if c.compiled is not None and eager(c.function)
+        if c.compiled is not None and c.function.operation
         if any((at.file, at.function) == function for at in c.lines)
     ]
     cost = (c.compiled.cost for c in inside if c.compiled is not None)
