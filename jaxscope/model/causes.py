@@ -298,10 +298,22 @@ def recompiles(function: Function, run: Run) -> list[Compilation]:
 
 
 @cached_until_changed
+def repeated(function: Function, run: Run) -> list[Compilation]:
+    """Return ``recompilations``, and the programs that ``.lower().compile()`` compiled again only because an
+    object was created again. (Otherwise, ``.compile()`` may compile several programs on purpose.)"""
+    again = {c.id for c in recompilations(function, run)}
+    return [
+        c
+        for c in function.compilations
+        if c.id in again or (c.entry == "aot" and c.compiled is not None and created_again(run, c))
+    ]
+
+
+@cached_until_changed
 def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, Cause]]]:
-    """Return the recompilations of ``function`` with their decisive causes, by kind of the cause: ``{"shape":
-    [(compilation, cause), ...], "new_function": [...]}``."""
-    found = ((c, of(run, c)[0]) for c in recompilations(function, run))
+    """Return the recompilations of ``function`` (``repeated``) with their decisive causes, by kind of the
+    cause: ``{"shape": [(compilation, cause), ...], "new_function": [...]}``."""
+    found = ((c, of(run, c)[0]) for c in repeated(function, run))
     return grouped((decisive.kind, (c, decisive)) for c, decisive in found)
 
 

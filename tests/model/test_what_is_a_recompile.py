@@ -7,7 +7,7 @@ from handwritten_runs import Log, function, key, leaf, static
 
 from jaxscope.log import store
 from jaxscope.model import ledger
-from jaxscope.model.causes import of, recompilations, recompiled, recompiles, traced_by
+from jaxscope.model.causes import of, recompilations, recompiled, recompiles, repeated, traced_by
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.report.text import print_report, summary
@@ -268,3 +268,23 @@ def test_two_states_with_functions_of_their_own_that_two_lines_pass_are_two_prog
             run = load(log.run)
             assert recompilations(run.functions[F.function], run) == []
     assert objects(log) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("second", "again"),
+    [
+        (key(leaf("x", 8), function_object=2), True),  # the same program for a new object
+        (key(leaf("x", 16), function_object=1), False),  # another size, on purpose
+        (key(leaf("x", 16), function_object=2), False),
+    ],
+)
+def test_a_program_compiled_ahead_of_time_for_a_new_object_is_compiled_again(tmp_path, second, again):
+    step, log = function("step"), Log(store.create(tmp_path / "run"))
+    log.say(step)
+    log.compiled(step, key(leaf("x", 8), function_object=1), entry="aot")
+    log.compiled(step, second, entry="aot")
+    log.end()
+    run = load(log.run)
+    [f] = run.functions.values()
+    assert recompilations(f, run) == []
+    assert [c.id for c in repeated(f, run)] == ([f.compilations[1].id] if again else [])
