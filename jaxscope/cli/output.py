@@ -99,9 +99,12 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
     typed = text if number is None else text.rpartition("#")[0]
     if len(found) > 1 or not function_lookup.is_called(found[0], typed):
         places = Places(run)
-        shown = [
-            function_name(f) + (f" ({site})" if (site := places.function(f)) else "") for f in found[:NAMED]
-        ]
+        names = [(function_name(f), places.function(f) or "") for f in found[:NAMED]]
+        shown = []
+        for f, name in zip(found, names, strict=False):
+            called = next((places.frame(c.site) for c in f.compilations if c.site is not None), "")
+            site = f"{name[1]}, called at {called}" if names.count(name) > 1 and called else name[1]
+            shown.append(name[0] + (f" ({site})" if site else ""))
         more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
         text = f"{typed!r} means " + (f"{len(found):,} functions: " if len(found) > 1 else "")
         sys.stderr.write(f"{escape(text + ', '.join(shown) + more)}\n")
