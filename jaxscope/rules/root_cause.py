@@ -384,7 +384,13 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
         compiled = [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]
         compiled = [f for f in compiled if f.source is not None and f.source.place in lines] or compiled
         if compiled and _passes_a_function(running):
-            kept = _with_all_compilations(kept, running, compiled)
+            largest = max(compiled, key=lambda f: f.seconds or 0.0)
+            if (largest.seconds or 0.0) > (running.seconds or 0.0):
+                more = Seconds(running.seconds or 0.0)
+                title = message("with-running", finding=largest.title, seconds=more)
+                kept = merged(kept, largest, [running], titles=True, title=title, fix=largest.fix)
+            else:
+                kept = _with_all_compilations(kept, running, compiled)
             continue
         if len(together := [f for f in compiled if _in_loop_of(run, f, running)]) > 1:
             kept = _with_all_compilations(kept, running, together)
