@@ -219,6 +219,11 @@ STATED = {
         f"At least {100 * precision.MERGED:.0f} % of the integers",
     ),
     "JX516": ("at most a sixteenth" if temporaries.TIMES == 16 else "",),
+    "JX605": (
+        f"at least {share(line_times.OPERATIONS_SHARE)} of the program's measured time",
+        f"jit would save less than {share(line_times.LEAST_SAVED)}",
+        f"that of at least {line_times.MANY_CALLS} calls",
+    ),
     "JX607": (f"at least {copied_arrays.PARTS} times as large",),
     "JX608": (
         f"at least {share(line_times.CALLS_SHARE)} of the program",
