@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import sys
 from collections.abc import Sequence, Set
 
@@ -280,9 +281,11 @@ def _call_to_jit(
 
 def _statics(call: ast.Call) -> str:
     """Return the options with which jit makes arguments of ``call`` static, as text: ``, static_argnums=2``.
-    Static are the arguments for which ``_for_python`` is True, and the keyword ``method``, which Flax's
-    ``apply`` takes. Return an empty text if no argument is static."""
-    numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
+    They make static the arguments for which ``_for_python`` is True, and the keyword ``method``, which Flax's
+    ``apply`` takes. Arguments after ``*args`` are left out, because their positions are unknown. Return an
+    empty text if no argument is static."""
+    known = itertools.takewhile(lambda a: not isinstance(a, ast.Starred), call.args)
+    numbers = [i for i, a in enumerate(known) if _for_python(a)]
     names = [
         k.arg for k in call.keywords if k.arg is not None and (k.arg == "method" or _for_python(k.value))
     ]

@@ -540,8 +540,8 @@ class Probe:
         self._look_at_arguments(occasion, sys._getframe())
 
     def _look_at_arguments(self, occasion: str, frame: FrameType | None) -> None:
-        """Log what became of the array arguments of calls that are over, as ``look`` does. The calls whose
-        frames are among the callers of ``frame`` are still running. None: all calls are over."""
+        """End the calls of this thread whose frames are not among the callers of ``frame`` (None: all of
+        them). Then log what became of the array arguments of calls that are over, as ``look`` does."""
         self.calls.prune(frame)
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.check, occasion, self.calls.running())

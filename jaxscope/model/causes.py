@@ -299,8 +299,9 @@ def recompiles(function: Function, run: Run) -> list[Compilation]:
 
 @cached_until_changed
 def repeated(function: Function, run: Run) -> list[Compilation]:
-    """Return ``recompilations``, and the programs that ``.lower().compile()`` compiled again only because an
-    object was created again. (Otherwise, ``.compile()`` may compile several programs on purpose.)"""
+    """Return ``recompilations``, and the programs that ``.lower().compile()`` compiled again only because the
+    function or a static argument was created again. Other programs of ``.compile()`` are left out: the user
+    may compile several on purpose."""
     again = {c.id for c in recompilations(function, run)}
     return [
         c

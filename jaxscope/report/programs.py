@@ -128,7 +128,8 @@ def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
 
 def _memory(memory: Memory | None, hlo: Compiled | None, lowered: Reading | None) -> contract.Memory | None:
     """Return the entry ``memory`` of a program for this machine. ``memory`` has the sizes that the compiler
-    states; None: take those of the HLO. Return None if the HLO is unknown, too."""
+    states; None: take those of arguments, results and shared buffers from the HLO, the others are unknown.
+    Return None if the HLO is unknown, too."""
     if memory is None and hlo is None:
         return None
     known = memory or Memory()

@@ -368,8 +368,9 @@ class Collectives:
         return self._participants(kind, instruction, instruction_attributes(instruction.tail)).axes
 
     def _between_slices(self, instruction: Instruction) -> _Participants:
-        """Return the devices of a send or recv. The text has them as pairs (source, target), or in attributes
-        that libtpu adds for transfers between TPU slices."""
+        """Return the devices of a send or recv. The text has them as pairs (source, target), or in an
+        attribute that libtpu adds for transfers between TPU slices, as pairs or groups. All fields are None
+        if it has neither."""
         found = _PAIRS.search(instruction.tail)
         if found:
             pairs = groups.pairs(found[1])

@@ -75,8 +75,11 @@ def failing(all_findings: Iterable[Finding], *, strict: bool) -> list[Finding]:
 
 
 def compare(baseline: Baseline, now: Extracted) -> Comparison:
-    """Compare ``now``, the figures of a run, with ``baseline``, the saved figures of an earlier run. If JAX
-    version, platform or devices differ, the figures are not compared, and a note lists the differences."""
+    """Compare ``now``, the figures of a run, with ``baseline``, the saved figures of an earlier run.
+
+    Functions that were moved are paired with their old names. The findings of the rules are divided into new
+    and known ones in any case. If JAX version, platform or devices differ, the figures are not compared, and
+    a note lists the differences."""
     baseline, renamed = _with_current_names(baseline, now)
     different = _environment_differences(baseline, now.baseline)
     new, known = _split(baseline, now, raised=not different)

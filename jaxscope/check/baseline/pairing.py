@@ -25,9 +25,9 @@ class ArgumentChange(NamedTuple):
     """An argument that differs between a program in the baseline and its counterpart in the run.
 
     Attributes:
-      path: the argument: ``batch['x']``.
+      path: the argument: ``batch['x']``. Numbers in it are ``*``, so it may stand for several arguments.
       before, after: its dtype, shape and sharding (``f32[64,32] P('data',)``) in the baseline and in the run;
-        None: this program does not have the argument.
+        None: this program has fewer arguments with this path.
     """
 
     path: str

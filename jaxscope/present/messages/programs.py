@@ -280,8 +280,8 @@ TEMPLATES = {
         " jax.random.randint(key, ({used},), 0, {length})"
     ),
     "value-and-gradient": (
-        "{function} is computed twice: the program calls it at {line} to get its value, and calls another"
-        " jitted function, its gradient, at {gradient}; the gradient computes the value, too"
+        "{function} is computed twice: the program calls it at {line} to get its value, and calls its jitted"
+        " gradient at {gradient}, which computes the value, too"
     ),
     "fix-value-and-grad": (
         "jit {transform} of {function}, call this once instead of both functions, and use both of its results"
@@ -611,7 +611,7 @@ TEMPLATES = {
     ),
     "each-of-devices": "each of the {n} devices",
     "each-device": "each device",
-    "work-repeated": " ({share} of the work is repeated work)",
+    "work-repeated": " ({share} of the work is done more than once)",
     "constraint-collectives": (
         "{function} constrains an array to {constraint}, which causes {collectives}{axes} (in each call:"
         " {sizes})"
@@ -622,8 +622,8 @@ TEMPLATES = {
     "collective-times": " {n} times",
     "collective-here": "the constraint causes an {kind} at {line}",
     "fix-shard-other-axis": (
-        "scan goes over the first axis of its inputs, and needs the whole of it on each device: shard another"
-        " axis of the input, for example with PartitionSpec(None, {axes})"
+        "scan goes over the first axis of its inputs, and needs all of this axis on each device: shard"
+        " another axis of the input, for example with PartitionSpec(None, {axes})"
     ),
     "fix-match-shardings": (
         "this line, or its gradient, needs a whole array, but each device has only a part of it. If the"

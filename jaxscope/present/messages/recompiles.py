@@ -190,7 +190,10 @@ TEMPLATES = {
         " where n is the true length (pass it as another argument); read the last element at [n - 1], not at"
         " [-1]"
     ),
-    "pad-with-identity": "pad a matrix for solve with rows and columns of jnp.eye, a vector with zeros",
+    "pad-with-identity": (
+        "pad a matrix for solve with rows and columns of jnp.eye and a vector with zeros, and set to zero"
+        " what else belongs to the padding (jnp.arange(longest) < n, where n is the true length)"
+    ),
     "pad-with-last": "pad sorted times with the last one",
     "fix-preallocate": (
         "create {path} with its final length before the loop, write into it with {how}, and mask the part"
@@ -648,9 +651,10 @@ TEMPLATES = {
         "before the loop, convert the arrays that this line iterates over with np.asarray"
     ),
     "fix-iterate-keys": (
-        "this line takes keys out of an array one at a time, and runs operations for each. Make each key in"
-        " the jitted function that uses it, from the number of the key: jax.random.fold_in(key, i). Outside"
-        " jit, this also runs operations for each key: write it there only for a few keys"
+        "this line takes keys out of an array one at a time, and runs operations for each. Pass the whole"
+        " array of keys to one jitted call (jax.vmap, with 0 in in_axes for the keys), or pass the key and"
+        " the number i, and make the key in the jitted function: jax.random.fold_in(key, i), which draws"
+        " other numbers"
     ),
     "fix-give-numpy": (
         "convert arrays to NumPy (np.asarray) before you pass them to {library}, which reads their elements"
