@@ -90,11 +90,13 @@ def _in_passed_functions(run: Run) -> Iterator[Finding]:
         name, places = part[1].replace(".<locals>", ""), Names(tuple(lines), LINES)
         stack = next(t.stack for t in times[lines[0]] if part[1] in [f.function for f in t.stack])
         k = loop_functions.passed_to_library(run, stack) or 0
-        package, argument = loop_functions.passing_call(run, stack, k)
+        package, called, argument = loop_functions.passing_call(run, stack, k)
+        if package not in CALLING_BACK:
+            package = called if len(called) <= loop_calls.LONGEST else ""
         fix = loop_functions.jit_passed(name, argument, places)
         text = message(
             "operations-in-passed-function",
-            library=package if package in CALLING_BACK else message("a-library"),
+            library=package or message("a-library"),
             function=name,
             lines=places,
             seconds=Seconds(seconds),

@@ -102,24 +102,25 @@ def passed_to_library(run: Run, stack: Sequence[Frame]) -> int | None:
     return None
 
 
-def passing_call(run: Run, stack: Sequence[Frame], k: int) -> tuple[str, str]:
-    """Return (package, argument) for the function at the position ``k`` of ``stack`` that the line
-    ``stack[k + 1]`` passes to a library: the package of the called function, empty if it is unknown, and the
-    function as source, ``self.residual``. For a lambda that calls a function, this function is returned."""
+def passing_call(run: Run, stack: Sequence[Frame], k: int) -> tuple[str, str, str]:
+    """Return (package, called, argument) for the function at the position ``k`` of ``stack`` that the line
+    ``stack[k + 1]`` passes to a library: the package of the called function, empty if it is unknown; the
+    called function as source, ``table.apply``; and the passed one, ``self.residual``. For a lambda that calls
+    a function, this function is returned."""
     at, name = stack[k + 1], stack[k].function.rpartition(".")[2]
     found = syntax(sources.of(run)(at.file))
-    package, argument = "", name
+    package, to, argument = "", "", name
     for call in calls_at(sources.of(run)(at.file), at.line):
         passed = [*call.args, *(keyword.value for keyword in call.keywords)]
         for value in passed:
             if last_name(value) == name or (name == "<lambda>" and isinstance(value, ast.Lambda)):
                 package = line_names.full_name(call.func, line_names.imported(found)).partition(".")[0]
-                argument = ast.unparse(value)
+                to, argument = ast.unparse(call.func), ast.unparse(value)
             if k and isinstance(value, ast.Lambda):
                 inner = stack[k - 1].function.rpartition(".")[2]
                 calls = (n.func for n in ast.walk(value) if isinstance(n, ast.Call))
                 argument = next((ast.unparse(f) for f in calls if last_name(f) == inner), argument)
-    return package, argument
+    return package, to, argument
 
 
 def _is_for_jax(source: str | None, line: int, name: str) -> bool:

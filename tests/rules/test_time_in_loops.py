@@ -224,8 +224,8 @@ app.run(price)
 @pytest.mark.parametrize(
     ("seconds", "lines", "said"),
     [
-        (3.0, (8,), "a library calls price again and again, from train.py:8: about 3.0 s"),
-        (3.0, (8, 9), "a library calls price again and again, from train.py:8 and train.py:9: about 6.0 s"),
+        (3.0, (8,), "table.apply calls price again and again, from train.py:8: about 3.0 s"),
+        (3.0, (8, 9), "table.apply calls price again and again, from train.py:8 and train.py:9: about 6.0 s"),
         (0.3, (8,), None),
     ],
 )
