@@ -222,7 +222,9 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
 
     Left out are:
     - the first compilation of another function with the same definition (``compiled_another_function``);
-    - ``.lower()`` and ``.compile()``, and a call after them that runs only the phases still missing;
+    - ``.lower()`` and ``.compile()``, which may compile several programs on purpose, unless a program was
+      compiled again only because the function or a static argument was created again (``created_again``);
+    - a call after ``.lower()`` or ``.compile()`` that runs only the phases still missing;
     - the first call after ``.eval_shape()`` or ``jax.eval_shape``, which only trace;
     - traces inside the trace of another function, and failed traces;
     - the first two programs (forward and backward) that JAX compiles for a function under ``jax.grad``."""
@@ -250,7 +252,7 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
             again
             and not _runs_only_missing_phases(c, phases)
             and not (new and compiled_another_function(run, c))
-        ):
+        ) or (c.entry == "aot" and c.compiled is not None and created_again(run, c)):
             found.append(c)
         if c.reached_phases:
             known.add(key)
@@ -298,23 +300,10 @@ def recompiles(function: Function, run: Run) -> list[Compilation]:
 
 
 @cached_until_changed
-def repeated(function: Function, run: Run) -> list[Compilation]:
-    """Return ``recompilations``, and the programs that ``.lower().compile()`` compiled again only because the
-    function or a static argument was created again. Other programs of ``.compile()`` are left out: the user
-    may compile several on purpose."""
-    again = {c.id for c in recompilations(function, run)}
-    return [
-        c
-        for c in function.compilations
-        if c.id in again or (c.entry == "aot" and c.compiled is not None and created_again(run, c))
-    ]
-
-
-@cached_until_changed
 def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, Cause]]]:
-    """Return the recompilations of ``function`` (``repeated``) with their decisive causes, by kind of the
-    cause: ``{"shape": [(compilation, cause), ...], "new_function": [...]}``."""
-    found = ((c, of(run, c)[0]) for c in repeated(function, run))
+    """Return the recompilations of ``function`` with their decisive causes, by kind of the cause: ``{"shape":
+    [(compilation, cause), ...], "new_function": [...]}``."""
+    found = ((c, of(run, c)[0]) for c in recompilations(function, run))
     return grouped((decisive.kind, (c, decisive)) for c, decisive in found)
 
 

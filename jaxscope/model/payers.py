@@ -371,7 +371,7 @@ def _of_function(run: Run, f: Function, *, advised: bool) -> Iterator[Unadvised]
     """Yield the compilations of the user's function ``f``, without traces inside other traces, one entry for
     each line that called it. With ``advised``, the recompiles of ``f`` are left out: a finding (a problem
     that a rule found) is about these."""
-    again = {c.id: c.seconds for c in causes.repeated(f, run)}
+    again = {c.id: c.seconds for c in recompilations(f, run)}
     left = [c for c in f.compilations if c.entry != "nested" and (c.id not in again or not advised)]
     lines = grouped((_place(c.site), c) for c in left)
     for calls in lines.values():

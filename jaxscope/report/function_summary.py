@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxscope.model import causes, line_times
+from jaxscope.model.causes import recompilations
 from jaxscope.model.function_lookup import has_twin
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -126,7 +127,7 @@ def _grouped(run: Run, f: Function) -> list[list[Compilation]]:
     groups: dict[object, list[Compilation]] = {}
     of_calls, keys = causes.traced_by(f, run), dict[str, object]()
     # A call under a transform (``jax.grad``) may compile several programs: all are in the group of its trace.
-    for c in causes.repeated(f, run):
+    for c in recompilations(f, run):
         where = tuple(
             (cause.kind, cause.detail if cause.kind == "unknown" else cause.path)
             for cause in causes.of(run, c)

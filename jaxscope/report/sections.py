@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model import causes, payers
+from jaxscope.model.causes import recompilations
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -71,7 +72,7 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
     spent: dict[str, float] = {}
     calls: dict[str, set[str]] = {}
     for f in run.functions.values():
-        for c in causes.repeated(f, run) if f.user else ():
+        for c in recompilations(f, run) if f.user else ():
             kind = causes.of(run, c)[0].kind
             spent[kind] = spent.get(kind, 0.0) + c.seconds
             calls.setdefault(kind, set()).add(causes.traced_by(f, run).get(c.id, c.id))

@@ -116,8 +116,8 @@ def _spread(
 
 
 def _matrices(p: Program, dtype: str) -> tuple[str, ...]:
-    """Return the arguments of ``p`` that are matrices of ``dtype``, or contain some. Optimizer states, told
-    by their names, are left out."""
+    """Return the arguments of ``p`` that are matrices of ``dtype``, or contain some. Optimizer states
+    are left out; they are recognized by their names."""
     key = p.compilations[-1].key
     leaves = key.arguments if key is not None else ()
     wide = [leaf.path for leaf in leaves if leaf.dtype == dtype and leaf.path and len(leaf.shape or ()) > 1]
