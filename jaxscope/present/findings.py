@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from jaxscope.present.imported_names import ImportedNames
 from jaxscope.present.render import frames, short, text
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, line, seconds
@@ -93,9 +94,17 @@ def cost(f: Finding) -> str:
 
 
 def fix_text(f: Finding) -> str | None:
-    """Return the text of a finding's fix: what the user can do. None if no fix is known."""
+    """Return the text of a finding's fix: what the user can do. None if no fix is known. Functions of JAX and
+    NumPy have the names by which the user's file imports them; the text ends with the import statements that
+    the file lacks."""
     fix = fix_of(f)
-    return None if fix is None else text(fix.words)
+    if fix is None:
+        return None
+    names = ImportedNames(fix.imported)
+    words = text(fix.words, names)
+    if not names.missing:
+        return words
+    return text(message("fix-with-imports", fix=words, imports="; ".join(names.missing)))
 
 
 def evidence(e: Evidence) -> str:

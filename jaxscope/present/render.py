@@ -6,6 +6,7 @@ import string
 from collections.abc import Iterator
 
 from jaxscope.present.causes import clause
+from jaxscope.present.imported_names import ImportedNames
 from jaxscope.present.messages import SHORT, TEMPLATES
 from jaxscope.present.text import brief, count, line, listed, seconds, size
 from jaxscope.schema.causes import BODY, Cause, NewFunction
@@ -16,9 +17,10 @@ from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts,
 CLAUSE = 300
 
 
-def text(value: Field) -> str:
+def text(value: Field, names: ImportedNames | None = None) -> str:
     """Return the text of ``value``, a message or the value of one of its fields: ``Bytes(1024)`` -> ``1.0
-    KiB``. The text of None is empty. Names from the user's program are not escaped.
+    KiB``. The text of None is empty. Names from the user's program are not escaped. ``names`` writes the
+    names in templates, such as ``jax.jit``; None: they stay as they are.
 
     Raises:
       KeyError: there is no such template, or the template has a field that the message lacks.
@@ -33,7 +35,7 @@ def text(value: Field) -> str:
         case int():
             return f"{value:,}"
         case Message():
-            return _filled(TEMPLATES[value.slug], value)
+            return _filled(TEMPLATES[value.slug], value, names)
         case Cause():
             return brief(clause(value), CLAUSE)
         case Frame():
@@ -47,9 +49,9 @@ def text(value: Field) -> str:
         case Count():
             return count(value.n, value.one, value.many)
         case Names():
-            return listed([*map(text, value.names)], value.most, value.things)
+            return listed([text(one, names) for one in value.names], value.most, value.things)
         case Parts():
-            return value.between.join(filter(None, map(text, value.parts)))
+            return value.between.join(filter(None, (text(part, names) for part in value.parts)))
 
 
 def short(words: Words) -> str:
@@ -86,6 +88,8 @@ def _frames_of(value: Field) -> Iterator[Frame]:
                 yield from _frames_of(part)
 
 
-def _filled(template: str, message: Message) -> str:
-    """Return ``template`` with the fields of ``message`` as texts in place of its braces."""
-    return template.format_map({name: text(field) for name, field in message.fields.items()})
+def _filled(template: str, message: Message, names: ImportedNames | None = None) -> str:
+    """Return ``template`` with the fields of ``message`` as texts in place of its braces. ``names`` is that
+    of ``text``."""
+    fields = {name: text(field, names) for name, field in message.fields.items()}
+    return (template if names is None else names.written(template)).format_map(fields)

@@ -17,11 +17,14 @@ from pathlib import Path
 
 import msgspec
 
+from jaxscope.analysis import line_names
+from jaxscope.analysis.rewrap_site import syntax
 from jaxscope.errors import UsageError
+from jaxscope.model import sources
 from jaxscope.model.records import cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import root_cause
-from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
+from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding, fix_of
 from jaxscope.schema.messages import Bytes, Message, Percent
 
 PAGES = Path(__file__).parent / "pages"
@@ -239,7 +242,20 @@ def findings(run: Run) -> list[Finding]:
 def of_one_run(run: Run, all_findings: Iterable[Finding]) -> list[Finding]:
     """Return ``all_findings``, the findings of all rules in ``run``, in the order of reports (``in_order``).
     Findings with one root cause are merged."""
-    return in_order(root_cause.with_what_follows(run, all_findings), least_seconds(run))
+    merged = root_cause.with_what_follows(run, all_findings)
+    return in_order((_with_imports(run, f) for f in merged), least_seconds(run))
+
+
+def _with_imports(run: Run, f: Finding) -> Finding:
+    """Return the finding ``f`` with the imports of its file, by whose names its fix is written. Return it
+    unchanged if it has no fix or no line, or if these names are unknown, as in a cell of a notebook."""
+    fix, file = fix_of(f), "" if f.source is None else f.source.file
+    if fix is None or not file.endswith(".py"):
+        return f
+    imported = line_names.imported(syntax(sources.of(run)(file)))
+    if not imported or "*" in imported:
+        return f
+    return msgspec.structs.replace(f, fix=msgspec.structs.replace(fix, imported=imported))
 
 
 def least_seconds(run: Run) -> float:

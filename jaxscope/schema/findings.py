@@ -53,11 +53,14 @@ class Fix(msgspec.Struct, frozen=True):
         the fix is only known in words.
       arguments: the arguments of the action, as data: ``{"donate_argnames": ["x"]}``. A message is written
         as text in the report.
+      imported: the names that the file of the finding's line imports -> their full names: ``jnp`` ->
+        ``jax.numpy``. None: they are unknown.
     """
 
     words: Words
     kind: str = ADVICE
     arguments: dict[str, Any] = {}
+    imported: dict[str, str] | None = None
 
 
 class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -288,7 +288,7 @@ TEMPLATES = {
     ),
     "fix-value-and-grad-for-scipy": (
         "jit {transform} of {function}. Then write a function that calls this jitted function and returns"
-        " (float(value), numpy.asarray(gradient)), and pass your function with jac=True to {call}"
+        " (float(value), np.asarray(gradient)), and pass your function with jac=True to {call}"
     ),
     "costly-form": "{function} {what}; this takes {times} times as many operations as necessary",
     "slow-form": "{function} {what}. A matrix product computes the same faster",

@@ -55,7 +55,7 @@ TEMPLATES = {
     "fix-give-the-gradient": (
         "scipy.optimize.minimize estimates the gradient from more calls of this function, one for each"
         " parameter. Jit jax.value_and_grad of what this function computes, let this function return"
-        " (float(value), numpy.asarray(gradient)), and pass jac=True to minimize"
+        " (float(value), np.asarray(gradient)), and pass jac=True to minimize"
     ),
     "fix-compute-on-host": (
         "this line makes an array of a Python number or a NumPy array, and reads the result back: compute it"
@@ -192,18 +192,18 @@ TEMPLATES = {
     "at-lines": "at {lines}",
     "mostly-on-lines": "mostly on lines {lines}",
     "fix-draw-on-host": (
-        "draw the random numbers with NumPy (rng = numpy.random.default_rng(seed), made once, before the"
+        "draw the random numbers with NumPy (rng = np.random.default_rng(seed), made once, before the"
         " loop), or draw all of them with one call of jax.random, and convert that array with np.asarray."
         " Both draw other numbers than now"
     ),
     "fix-join-on-host": (
-        "join the arrays with NumPy (numpy.stack, numpy.concatenate, numpy.array) instead of jnp: jnp copies"
+        "join the arrays with NumPy (np.stack, np.concatenate, np.array) instead of jnp: jnp copies"
         " the NumPy arrays to the device one at a time; NumPy joins them first, so that there is one copy"
     ),
     "time-of-line": "about {seconds} at this line",
     "fix-read-archive-once": (
         "{archive} is an archive of NumPy (.npz): each {archive}[name] reads the whole array from the"
-        " file again. Read the arrays once, before the loop: dict(numpy.load(...))"
+        " file again. Read the arrays once, before the loop: dict(np.load(...))"
     ),
     "fix-python-for-next": (
         "this code computes {name}, which the next call of the jitted function needs, so it cannot run"
