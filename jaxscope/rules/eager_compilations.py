@@ -678,7 +678,12 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         attributes = dict.fromkeys(n for _, f in called for n in line_names.attributes_set(text, f))
         state = message("attributes-as-arguments", names=Names(tuple(attributes), LINES))
         loop_line = Frame(iteration.file, iteration.line, "")
-        words = message("fix-jit-step", loop=loop_line, how=how, state=state if attributes else None)
+        what = message("of-an-iteration", loop=loop_line)
+        if loop_line.place in _calling_more(run):  # there is more in the loop than these lines
+            within = {at.line for p in lines if (found := _in_loop(run, p)) for at in found[:1]}
+            slug = "of-lines-in-each-iteration" if len(within) > 1 else "of-line-in-each-iteration"
+            what = message(slug, numbers=line_numbers(within), loop=loop_line)
+        words = message("fix-jit-step", what=what, how=how, state=state if attributes else None)
         fix = root_cause.with_vmap(run, Fix(words, "jit"), loop_line)
         whole = loop_around(text, iteration.line)
         simulated = jit_obstacles.around_simulator(run, (iteration.file, *whole)) if whole else None

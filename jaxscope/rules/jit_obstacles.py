@@ -20,6 +20,8 @@ _CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
 # Functions of Python that compare values
 _COMPARES = re.compile(r"\b(?:sorted|min|max)\(")
 _STATEMENT = re.compile(r"(?:if|elif|while|assert)\s+(?P<condition>.+?)(?::(?:\s+\w.*)?|,\s*f?[\"'].*)?")
+# Templates of the advice to jit an iteration of a loop
+ITERATION = frozenset({"fix-jit-step", "fix-jit-iteration"})
 READS = 3  # lines that read values, of those named in one piece of advice
 Functions = Collection[tuple[str, str]]  # (file, qualified name) of each
 
@@ -40,13 +42,12 @@ def with_obstacles(
       reading: functions that may read the value of an array.
       indexing: functions that may index with a condition, or compute an array whose size depends on values.
       loop: (file, first line, last line) of a loop whose iterations are to be jitted; None: there is none.
-        Values that the loop reads for a condition matter; others can be read after the jitted function.
       line: a line whose computation is to be jitted; None: there is none.
     """
     if fix.kind != "jit":
         return fix
     outside: list[Message] = []  # what can stay outside of the jitted function
-    for read in _reads(run, reading, loop)[:READS]:
+    for read in _reads(run, reading, loop, iteration=not ITERATION.isdisjoint(slugs(fix)))[:READS]:
         changed = _without_reading(run, fix, read, loop)
         fix = changed if isinstance(changed, Fix) else fix
         outside += [changed] if isinstance(changed, Message) else []
@@ -158,17 +159,23 @@ def _within(at: Frame, loop: tuple[str, int, int] | None) -> bool:
     return loop is not None and at.file == loop[0] and loop[1] <= at.line <= loop[2]
 
 
-def _reads(run: Run, functions: Functions, loop: tuple[str, int, int] | None) -> list[Transfer]:
+def _reads(
+    run: Run, functions: Functions, loop: tuple[str, int, int] | None, *, iteration: bool = False
+) -> list[Transfer]:
     """Return the copies to the host that ``functions`` make because Python needs the value (``if x > 0``,
-    ``float(x)``), and those that the lines of ``loop`` make for a condition, one of each line."""
+    ``float(x)``), and those that the lines of ``loop`` make for a condition, one of each line. If
+    ``iteration`` is True, an iteration of the loop is to be jitted, and also return other values that its
+    lines read."""
     found: dict[tuple[str, int], Transfer] = {}
     for t in transfers.transfers(run):
         at = t.source
         if t.direction != transfers.TO_HOST or at is None:
             continue
-        if (at.file, at.function) in functions or (t.kind == "bool" and _within(at, loop)):
+        of_function, of_loop = (at.file, at.function) in functions, _within(at, loop)
+        if of_function or (of_loop and (iteration or t.kind == "bool")):
             text = sources.line(run, at)
-            if text and _needs_the_value(t.kind, text):
+            called = of_function or t.kind == "bool" or f"{t.kind}(" in text
+            if text and called and _needs_the_value(t.kind, text):
                 found.setdefault(at.place, t)
     return list(found.values())
 

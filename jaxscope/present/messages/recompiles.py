@@ -703,9 +703,14 @@ TEMPLATES = {
     "fix-jit-around-call": "move the computation of this line{inside} into one jitted function",
     "inside-function": " (in {function})",
     "fix-jit-step": (
-        "put the computation of one iteration of the loop at {loop} into a function outside the loop, and"
-        " apply {how} to it: JAX then compiles it as one program{state}"
+        "put {what} into a function outside the loop, and apply {how} to it: JAX then compiles it as one"
+        " program{state}"
     ),
+    "of-an-iteration": "the computation of one iteration of the loop at {loop}",
+    "of-lines-in-each-iteration": (
+        "what lines {numbers} compute in each iteration of the loop at {loop}"
+    ),
+    "of-line-in-each-iteration": "what line {numbers} computes in each iteration of the loop at {loop}",
     "fix-one-program-each-size": (
         "{fix}. JAX compiles it again for each size of the arrays: if there are many sizes, pad to a few,"
         " with a mask"
