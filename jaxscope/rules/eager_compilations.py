@@ -681,8 +681,11 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         what = message("of-an-iteration", loop=loop_line)
         if loop_line.place in _calling_more(run):  # there is more in the loop than these lines
             within = {at.line for p in lines if (found := _in_loop(run, p)) for at in found[:1]}
-            slug = "of-lines-in-each-iteration" if len(within) > 1 else "of-line-in-each-iteration"
-            what = message(slug, numbers=line_numbers(within), loop=loop_line)
+            what = message(
+                "of-lines-in-each-iteration" if len(within) > 1 else "of-line-in-each-iteration",
+                numbers=line_numbers(within),
+                loop=loop_line,
+            )
         words = message("fix-jit-step", what=what, how=how, state=state if attributes else None)
         fix = root_cause.with_vmap(run, Fix(words, "jit"), loop_line)
         whole = loop_around(text, iteration.line)

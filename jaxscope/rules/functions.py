@@ -95,8 +95,10 @@ def _call_once(group: Group, maker: str) -> Message:
     """Return the advice for the function of ``group``, which each call of the function ``maker`` (a name)
     defines again."""
     made, line = _maker(group), group.function.seen.line
-    owner = maker.rpartition(".")[0].rpartition(".")[2]
-    if made is not None and owner and line is not None and line_names.defines_if_unset(made, line):
+    owner, _, name = maker.rpartition(".")
+    owner = owner.rpartition(".")[2]
+    unset = made is not None and line is not None and line_names.defines_if_unset(made, line)
+    if owner and (unset or name == "__init__"):
         return message("fix-define-for-all-objects", maker=maker, owner=owner)
     size = line_names.cache_size(made) if made is not None else None
     if size is not None:

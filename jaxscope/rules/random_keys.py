@@ -5,18 +5,19 @@ draws in each iteration of a loop)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
 from jaxscope.analysis import key_reuse, line_names, numpy_draws, returned_keys
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.key_reuse import Repeated, Reused
 from jaxscope.analysis.padded_indices import Wrapped
 from jaxscope.analysis.returned_keys import ReturnedKey
 from jaxscope.analysis.rewrap_site import in_a_loop, last_name, syntax
 from jaxscope.analysis.stablehlo.random_draws import LoopDraws
 from jaxscope.model import sources
-from jaxscope.model.records import Compilation, Function
+from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
 from jaxscope.rules.programs import about, at_line, known_lines, on_lines
@@ -178,8 +179,10 @@ def _called_again(run: Run, f: Function) -> bool:
 
 @rule("JX137", "two-draws-from-one-key", WARNING)
 def two_draws_from_one_key(run: Run) -> Iterator[Finding]:
-    find = partial(key_reuse.find, defining=partial(_defining, run, functions_that_ran(run)))
-    for file, pair in found_where_run(run, find):
+    repeated = {pair for (file, _), draws in _repeated(run).items() if (pair := _pair_in(run, file, draws))}
+    for file, pair in ((file, pair) for file, pairs in _drawn_twice(run).items() for pair in pairs):
+        if pair in repeated:
+            continue  # JX135
         fields: dict[str, Field] = {
             "where": on_lines(Names(tuple(dict.fromkeys(map(str, pair.lines))), LINES)),
             "n": len(pair.lines),
@@ -274,11 +277,24 @@ def draws_in_loops(run: Run) -> Iterator[Finding]:
 def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
     """Yield (file and line of the loop, finding) for the loops in the user's source whose body draws from a
     random key that the loop does not change."""
-    for file, one in found_where_run(run, _in_loops):
+    for (file, _), draws in _repeated(run).items():
+        one, lines = draws[0], tuple(dict.fromkeys(str(d.line) for d in draws))
+        calls, pair = tuple(dict.fromkeys(d.call for d in draws)), _pair_in(run, file, draws)
         loop = one.loop or message("loop-on-line", line=str(one.loop_line))
-        text = message("one-key-in-loop", call=one.call, line=str(one.line), loop=loop, key=one.key)
+        text = message(
+            "one-key-in-loop",
+            calls=Names(calls, LINES),
+            where=on_lines(Names(lines, LINES, "lines")),
+            draw="draw" if len(calls) > 1 else "draws",
+            loop=loop,
+            key=one.key,
+            also=message("and-from-one-key", n=len(pair.lines), key=one.key) if pair is not None else None,
+        )
         fix = message("fix-key-of-iteration", key=one.key)
-        if one.loop is None:
+        if pair is not None:
+            n = len(pair.lines)
+            fix = message("fix-keys-of-iteration", keys=_numbered("key", n), key=one.key, n=n)
+        elif one.loop is None:
             fix = message("fix-new-key-to-draw", key=one.key)
         yield (
             (file, one.loop_line),
@@ -294,9 +310,39 @@ def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
         )
 
 
-def _in_loops(source: str | None) -> list[Repeated]:
-    """Return the draws that loops of JAX or of Python in ``source`` repeat with the same key."""
-    return [*key_reuse.in_loops(source), *key_reuse.in_python_loops(source)]
+@cached_until_changed
+def _repeated(run: Run) -> dict[tuple[str, Hashable], list[Repeated]]:
+    """Return the draws that loops of JAX or of Python in the user's files repeat with the same key, by file,
+    and by function, loop and key, in the order of their lines."""
+    found = found_where_run(run, lambda text: [*key_reuse.in_loops(text), *key_reuse.in_python_loops(text)])
+    return grouped(
+        ((file, (one.function, one.loop_line, one.loop, one.key)), one)
+        for file, one in sorted(found, key=lambda item: item[1].line)
+    )
+
+
+def _pair_in(run: Run, file: str, draws: Sequence[Repeated]) -> Reused | None:
+    """Return the draws of one iteration from one key, if all are among ``draws``, which a loop of Python in
+    ``file`` repeats with this key. None if there are none."""
+    lines = {one.line for one in draws}
+    same = (
+        pair
+        for pair in _drawn_twice(run).get(file, ())
+        if pair.key == draws[0].key and pair.split is None and lines.issuperset(pair.lines)
+    )
+    return next(same, None) if draws[0].loop is None else None
+
+
+@cached_until_changed
+def _drawn_twice(run: Run) -> dict[str, list[Reused]]:
+    """Return the draws from one random key in the user's files, by file."""
+    find = partial(key_reuse.find, defining=partial(_defining, run, functions_that_ran(run)))
+    return grouped(found_where_run(run, find))
+
+
+def _numbered(word: str, n: int) -> str:
+    """Return ``n`` names as source: ``key1, key2``; ``keys`` if they are more than LINES."""
+    return ", ".join(f"{word}{i}" for i in range(1, n + 1)) if n <= LINES else "keys"
 
 
 def _split(source: str | None, pair: key_reuse.Reused) -> Message:
@@ -305,8 +351,7 @@ def _split(source: str | None, pair: key_reuse.Reused) -> Message:
     if pair.split is not None:
         return message("fix-split-once", key=pair.split)
     many, n = key_reuse.split_before(source, pair.key, pair.lines[0]), len(pair.lines)
-    word = "keys" if many is not None else "key"
-    names = ", ".join(f"{word}{i}" for i in range(1, n + 1)) if n <= LINES else "keys"
+    names = _numbered("keys" if many is not None else "key", n)
     if many is not None:
         return message("fix-split-keys", keys=names, key=many[0], n=n, count=many[1])
     return message("fix-split-key", keys=names, key=pair.key, n=f", {n}" if n > 2 else None)

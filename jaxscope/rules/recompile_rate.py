@@ -14,13 +14,14 @@ from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.messages import Message, message
 
 WINDOW = 50  # the latest calls of a function, among which recompiles are counted
+COMMON = 2  # causes of one function that other rules report, so that this one is silent
 FEWEST = 10  # recompiles that are worth a finding
 
 
 @rule("JX132", "recompile-rate", WARNING)
 def recompile_rate(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each function that recompiles often, unless most recompiles have one cause, for
-    which another rule has advice."""
+    """Yield a finding for each function that recompiles often, unless most recompiles have one or two causes,
+    for which other rules have advice."""
     for f in run.functions.values():
         repeats = causes.recompiles(f, run) if f.user else []
         rate = _by_calls(f, repeats) or _by_number(f, repeats)
@@ -40,13 +41,13 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
 
 
 def _has_own_finding(run: Run, repeats: list[Compilation]) -> bool:
-    """Return whether another rule reports ``repeats``, the recompiles of a function: more than half of them
-    have the same cause, and there is advice about that cause."""
+    """Return whether other rules report ``repeats``, the recompiles of a function: more than half of them
+    have one of the COMMON most frequent causes, and there is advice about these causes."""
     decisive = ((c, causes.of(run, c)[0]) for c in repeats)
-    most = max(grouped(((why.kind, why.path), (c, why)) for c, why in decisive).values(), key=len)
-    if 2 * len(most) <= len(repeats):
-        return False
-    return recompiles.advice(recompiles.group_of(run, most)) is not None
+    groups = grouped(((why.kind, why.path), (c, why)) for c, why in decisive).values()
+    common = sorted(groups, key=len, reverse=True)[:COMMON]
+    reported = (g for g in common if recompiles.advice(recompiles.group_of(run, g)) is not None)
+    return 2 * sum(map(len, reported)) > len(repeats)
 
 
 def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:

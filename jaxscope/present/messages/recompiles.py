@@ -357,9 +357,10 @@ TEMPLATES = {
         " sets, and {maker} then defines the function again for them"
     ),
     "fix-define-for-all-objects": (
-        "{maker} defines a new function object for each {owner}. Define and jit the function once, at module"
-        " level, and pass what it reads from self as arguments, or create fewer {owner} objects. Arrays of"
-        " other shapes compile it again in any case"
+        "{maker} defines the function again for each {owner} object. Define and jit the function once,"
+        " outside of the class, and create there, too, what is the same for all objects, such as a model. The"
+        " function then cannot read self: " + OUTSIDE + ". Arrays of other shapes compile it again in any"
+        " case"
     ),
     "fix-call-maker-once": (
         "each call of {maker} defines the function again. Call {maker} once, before the code that runs"
@@ -543,8 +544,11 @@ TEMPLATES = {
         " nothing if the draws are meant to have the same random numbers"
     ),
     "one-key-in-loop": (
-        "{call} on line {line} draws the same random numbers in each iteration of {loop}, because {key} is"
-        " the same each time"
+        "{calls} {where} {draw} the same random numbers in each iteration of {loop}, because {key} is the"
+        " same each time{also}"
+    ),
+    "and-from-one-key": (
+        "; and in one iteration, {n} calls draw from {key}, so that their random numbers are not independent"
     ),
     "fix-key-of-iteration": (
         "draw from another key in each iteration: jax.random.fold_in({key}, i), where i is the number of"
@@ -567,6 +571,11 @@ TEMPLATES = {
     "fix-new-key-to-draw": (
         "draw from a different key in each iteration: jax.random.fold_in({key}, i), where i counts the"
         " iterations. Change nothing if all iterations are meant to have the same random numbers"
+    ),
+    "fix-keys-of-iteration": (
+        "make new keys in each iteration: {keys} = jax.random.split(jax.random.fold_in({key}, i), {n}), where"
+        " i counts the iterations. Pass each of them to one call, instead of {key}. Change nothing if all"
+        " iterations and calls are meant to have the same random numbers"
     ),
     "one-key-for-all-steps": (
         "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"
@@ -707,9 +716,7 @@ TEMPLATES = {
         " program{state}"
     ),
     "of-an-iteration": "the computation of one iteration of the loop at {loop}",
-    "of-lines-in-each-iteration": (
-        "what lines {numbers} compute in each iteration of the loop at {loop}"
-    ),
+    "of-lines-in-each-iteration": ("what lines {numbers} compute in each iteration of the loop at {loop}"),
     "of-line-in-each-iteration": "what line {numbers} computes in each iteration of the loop at {loop}",
     "fix-one-program-each-size": (
         "{fix}. JAX compiles it again for each size of the arrays: if there are many sizes, pad to a few,"
