@@ -128,8 +128,9 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _general(page: _Page) -> str | None:
-    """Print versions, the run directory and the compilers for targets (accelerators of other machines) on
-    ``page``. Return the version of JAX; None if JAX cannot be imported."""
+    """Print on ``page`` versions, the system, the run directory, what the optional extensions can record, and
+    the compilers for targets (accelerators of other machines). Return the version of JAX; None if JAX cannot
+    be imported."""
     from jaxscope.present.text import missing_accelerators
 
     page.fact("jaxscope", __version__)

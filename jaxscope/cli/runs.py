@@ -150,8 +150,8 @@ def print_table(runs: Sequence[RunDir]) -> None:
 
 
 def _rows(directory: RunDir) -> list[Row]:
-    """Return the row of the run in ``directory``, then the rows of the runs inside it (from ``run --vary``),
-    whose names begin with two spaces and a slash."""
+    """Return the row of the run in ``directory``, then the rows of the runs inside it (from ``run --vary``,
+    or from ``compile`` for several numbers of devices), whose names begin with two spaces and a slash."""
     within = [row(sub) for sub in store.sub_runs(directory)]
     return [row(directory), *(r._replace(name=f"  /{r.name}") for r in within)]
 

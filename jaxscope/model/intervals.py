@@ -62,8 +62,8 @@ class OwnSeconds:
         self._phases: dict[int, list[tuple[int, int, float]]] = {}  # (middle in ns, call, seconds), in order
 
     def own_seconds(self, thread: int, call: int, end: int, seconds: float) -> float:
-        """Add a phase of ``thread``. Return its seconds without the phases of other calls inside it, which
-        must have been added before.
+        """Add a phase of ``thread``. Return its seconds, 0 or more, without the phases of other calls inside
+        it. The phases inside it must have been added before.
 
         Args:
           call: the number of the call.

@@ -193,7 +193,7 @@ def _memory(programs: Sequence[ProgramMetrics]) -> Row:
 
 
 def _bounds(bounds: Sequence[Bounds | None]) -> Iterator[Row]:
-    """Yield the rows with lower bounds on the time of one call: the largest bound, then each single one."""
+    """Yield the rows with lower bounds on the time of one call: the largest bound, then each bound."""
     yield Row(
         "least time (bound)",
         ["" if b is None else least(b) for b in bounds],

@@ -551,7 +551,9 @@ class PayingLine(Entry):
     """A line of the user's code that made JAX compile operations outside jit or functions of libraries.
 
     Attributes:
-      library: the package that the line called for most of the compilations; null: none, or unknown.
+      source: the line.
+      library: the package that the line called for most of the compilations; null: no package but JAX, or
+        unknown.
       compilations: number of compilations of such operations and functions.
       recompiles: how many of ``compilations`` compiled something again that the same line had compiled
         before.

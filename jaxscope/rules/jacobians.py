@@ -101,8 +101,8 @@ def _passed(call: ast.Call, f: Function) -> str:
 
 
 def _parameters(c: Compilation) -> int:
-    """Return the number of elements of the first argument of the call ``c``; 0 if there is none, or if the
-    number is unknown."""
+    """Return the number of elements of the first array among the arguments of the compilation ``c``; 0 if
+    there is none, or if the number is unknown."""
     shape = c.key.arguments[0].shape if c.key is not None and c.key.arguments else None
     sizes = [n for n in shape or () if isinstance(n, int)]
     return math.prod(sizes) if shape is not None and len(sizes) == len(shape) else 0

@@ -62,7 +62,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             return self.view
 
     class Sought(Moved):
-        """Announce that a search found more lines, or that the text to search for changed."""
+        """Announce that a search or a filter has ended; while it goes on, announce from time to time how far
+        it has come."""
 
     class Opened(Moved):
         """Announce Enter, or a second click on the line that the cursor is on already."""

@@ -31,13 +31,13 @@ JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
 Findings
   ▲ JX103  train_step recompiled: state.count is no longer weakly typed;   8.6 s
            it changed from i32[] weak to i32[]  (step 2, train.py:140)
-           → before the first call, make state.count an array that is not weakly
-             typed: jnp.asarray(state.count, 'int32')
+           → in the first call, too, pass state.count as an array that is not
+             weakly typed: jnp.asarray(state.count, 'int32')
   ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
            to i32[32,511]  (step 376, train.py:140)
            → pad batch['ids'] to the larger size, [32,512], in every call, and
-             let no result depend on the padding (jnp.mean(x, where=mask), with
-             a mask of as many axes as x)
+             let no result depend on the padding (jnp.mean(values, where=mask),
+             with a mask of the shape of values)
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
            → convert state.params to the same dtype before every call, with

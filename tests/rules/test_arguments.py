@@ -17,8 +17,8 @@ from jaxscope.schema.findings import NOTE
 from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
-ODD = "drop the smaller batch, also from counts; or pad {} like the other batches, and let no result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"
-FEW = "pad x to a few sizes, and let no result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"
+ODD = "drop the smaller batch, and do not count its examples; or pad {} like the other batches, and let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"
+FEW = "pad x to a few sizes, and let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"
 SAME = "pass the same containers, with the same dict keys and the same lengths, in every call"
 FINAL = "use one array of the final size instead of a collection that grows"
 
@@ -57,11 +57,11 @@ def tree(nodes, *paths):
     ("keys", "fix"),
     [
         ([x(32, 6), x(17, 6)], ODD.format("x to [32,6]")),
-        ([x(10), x(14)], "pad x to the larger size, [14], in every call, and let no result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"),
-        ([x(3, 5), x(5, 3)], "pad x to the larger size, [5,5], in every call, and let no result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"),
+        ([x(10), x(14)], "pad x to the larger size, [14], in every call, and let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"),
+        ([x(3, 5), x(5, 3)], "pad x to the larger size, [5,5], in every call, and let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"),
         ([x(8), x(6), x(4)], FEW),
         ([batch(16), batch(12)], ODD.format("batch to 16 on axis 1")),
-        ([batch(12), batch(16)], "pad batch to the larger size, 16 on axis 1, in every call, and let no result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"),
+        ([batch(12), batch(16)], "pad batch to the larger size, 16 on axis 1, in every call, and let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"),
     ],
 )  # fmt: skip
 def test_only_a_smaller_size_that_came_later_is_an_odd_batch(keys, fix, found):
@@ -90,7 +90,7 @@ def test_a_smaller_size_that_is_compiled_more_often_than_the_larger_is_not_odd(f
 
     fixes = dict(found(again(9, "a"), again(5, "a"), again(5, "b"), again(5, "c")))
     assert [f for title, f in fixes.items() if "x changed from" in title] == [
-        "pad x to the larger size, [9], in every call, and let no result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"
+        "pad x to the larger size, [9], in every call, and let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"
     ]
 
 
@@ -106,7 +106,9 @@ def test_containers_of_other_kinds_do_not_grow(found):
 
 def test_an_array_that_only_some_calls_have_is_passed_always_or_never(found):
     trees = [tree({"t": "dict"}, *paths) for paths in (["t['a']"], ["t['a']", "t['b']"])]
-    assert [f for _, f in found(*trees)] == ["pass t['b'] in every call, or in no call"]
+    assert [f for _, f in found(*trees)] == [
+        "pass t['b'] in every call, with a value that has no effect where it is missing now; or in no call, if it is not needed"
+    ]
 
 
 def test_keys_that_come_instead_of_others_do_not_grow(found):
@@ -315,7 +317,7 @@ def test_a_place_that_has_two_sizes_beside_one_that_has_one_is_no_data_set(tmp_p
             leaf("x", 8, weak_type=True),
             "weak_type",
             arguments.weak_type,
-            "make each changed argument an array that",
+            "pass each changed argument as an array that",
         ),
     ],
 )

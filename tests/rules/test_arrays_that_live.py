@@ -76,7 +76,7 @@ def test_what_its_siblings_are_split_over_is_distinguished_from_plain_data_paral
     assert (
         words.fix_text(mistake)
         == "shard dimension 0 of params['emb'] over the mesh axis 'tp' in the PartitionSpec, like params['up']. "
-        "The price: each call that needs a whole array first copies its parts, up to 64.0 MiB to each device"
+        "The price: each call that needs a whole array first copies its other parts to each device: up to 64.0 MiB"
     )
     assert mistake.fix.arguments == {"path": "params['emb']", "dimension": 0, "axis": "tp"}
     assert words.title(rest).startswith(

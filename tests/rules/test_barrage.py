@@ -311,7 +311,7 @@ def test_a_librarys_function_that_gets_back_another_type_is_to_be_started_with_i
     assert "; 1 of them is a recompile, because params is no longer weakly typed" in words.title(f)
     assert (
         words.fix_text(f)
-        == "before the first call, make params an array that is not weakly typed: jnp.asarray(params, 'float32')"
+        == "in the first call, too, pass params as an array that is not weakly typed: jnp.asarray(params, 'float32')"
         and f.seconds == 1.0
     )
 

@@ -117,6 +117,7 @@ TEMPLATES = {
     "fix-final-length": (
         "make {path} as long as it will be at the end, and write each new element into it inside the jitted"
         " function, at its position n: {path}.at[n].set(value), or {path}.at[:, n] along the second axis."
+        " Donate {path} to this function (donate_argnames), so that no call copies it."
         " What reads {path} must then leave out the elements after n (a mask, or jax.lax.dynamic_slice),"
         " and use n instead of len({path})."
         " Each new length copies the whole array, and recompiles the functions that use it"
@@ -143,7 +144,8 @@ TEMPLATES = {
     "replicated-bytes": "{path}: {bytes} on each device, dimension {dimension} can be sharded",
     "fix-shard-dimension": (
         "shard dimension {dimension} of {path} over the mesh axis {axis!r} in the PartitionSpec{like}{others}"
-        ". The price: each call that needs a whole array first copies its parts, up to {price} to each device"
+        ". The price: each call that needs a whole array first copies its other parts to each device: up to"
+        " {price}"
     ),
     "shard-like": ", like {path}",
     "shard-the-others": (
@@ -169,11 +171,11 @@ TEMPLATES = {
     ),
     "assigned-to-underscore": "the result that is assigned to _",
     "products-of-gathered": (
-        "each of the {devices} devices computes the same {share} of the matrix products of {function}: their"
-        " operands come from arrays that the all_gather at {line} collects on every device"
+        "each of the {devices} devices computes the same matrix products, {share} of those of {function}:"
+        " their operands come from arrays that the all_gather at {line} collects on every device"
     ),
     "fix-gather-results": (
-        "if the parts do not depend on each other, as the images of a batch, let each device compute the"
+        "if the parts do not depend on each other, like the images of a batch, let each device compute the"
         " results of its own part, and call jax.lax.all_gather on the results: on the embeddings instead of"
         " the images. Else divide the work in another way: for example, each device computes other layers"
     ),

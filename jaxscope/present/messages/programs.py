@@ -31,10 +31,10 @@ TEMPLATES = {
         " iterations one after the other"
     ),
     "fix-without-chunks": (
-        "each iteration takes some rows of an array. If no row needs another one, compute all rows in one"
-        " call, without the loop (if that needs too much memory: jax.lax.map(f, x, batch_size=size), where f"
-        " computes one row). Otherwise, reshape the array to [n, size, ...], and use jax.vmap or jax.lax.map"
-        " over its n chunks"
+        "each iteration takes some rows of an array. If the result for a row depends on no other row,"
+        " compute all rows in one call, without the loop (if that needs too much memory: jax.lax.map(f, x,"
+        " batch_size=size), where f computes one row). Otherwise, reshape the array to [n, size, ...], and"
+        " use jax.vmap or jax.lax.map over its n chunks"
     ),
     "fix-final-length-then-scan": (
         "give the arrays their final length from the start. If an array has p elements before the loop,"
@@ -60,7 +60,7 @@ TEMPLATES = {
         " layer: one call then draws the arrays of all layers"
     ),
     "unrolled-called": ", which {program} calls",
-    "unrolled-also": "; the same loop is in {functions}",
+    "unrolled-also": "; the same loop is also compiled as a part of {functions}",
     "repeated-block": "a block of {operations} operations is repeated {times} times in {function}",
     "repeated-share": (
         "{function} took {seconds} to trace, lower and compile; with a scan, it has {share} fewer operations"
@@ -88,7 +88,8 @@ TEMPLATES = {
         " it computes the new state and {output}"
     ),
     "scan-output-or-none": (
-        "the output of the iteration, or None. outputs has those of all iterations; outputs[-1] is the last"
+        "the output of the iteration, or None if the program needs no outputs. outputs has those of all"
+        " iterations; outputs[-1] is the last"
     ),
     "fix-scan-over": (
         "write the loop as state, outputs = {scan}(body, state, {array}){reverse}{listed}{shifted}."
@@ -343,8 +344,8 @@ TEMPLATES = {
     ),
     "fix-subtract-before": (
         "if only the differences of these numbers matter, subtract a common offset, such as the first number,"
-        " in NumPy before the conversion: float32 has 24 bits, which are enough for the differences. Or"
-        " enable float64, with jax.config.update('jax_enable_x64', True) at the start of the program"
+        " in NumPy before the conversion: float32 has about 7 digits, which are enough for the differences."
+        " Or enable float64, with jax.config.update('jax_enable_x64', True) at the start of the program"
     ),
     "fix-smaller-integers": (
         "subtract a common offset in NumPy before the conversion, or number the different values:"
@@ -430,8 +431,8 @@ TEMPLATES = {
         " jax.lax.dynamic_update_slice writes the new key and value into these arrays"
     ),
     "fix-slice-before": (
-        "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1]. Do the same for rows that"
-        " are taken by index (jnp.take_along_axis, x[rows]). XLA does not move a slice in front of"
+        "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1]. Take rows by index"
+        " (jnp.take_along_axis, x[rows]) from the factor, too. XLA does not move a slice in front of"
         " a product"
     ),
     "transform-of-real": "computes the complex Fourier transform of real numbers",
@@ -582,8 +583,9 @@ TEMPLATES = {
     "float64-arguments": "; float64 arguments: {paths}",
     "float64-at-this-line": "the float64 number or array on this line",
     "fix-float32": (
-        "convert {what} to float32: jnp.asarray(array, jnp.float32), or float(number) for one number. Or"
-        " disable jax_enable_x64, if nothing in the program needs 64 bits (large integers, long sums)"
+        "convert {what} to float32: jnp.asarray(array, jnp.float32), or float(number) for one number, which"
+        " then takes the dtype of the arrays. Or disable jax_enable_x64, if nothing in the program needs 64"
+        " bits (large integers, long sums)"
     ),
     "half-precision-sum": (
         "{total} is added up in {dtype}: once it is {times} times as large as the number that is added,"

@@ -6,6 +6,9 @@ OUTSIDE = (
     " shapes in static_argnames). An object that is created again with other values, such as an optimizer"
     " with a new learning rate, must be created in the function, from these arguments"
 )
+PADDING = (
+    "let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"
+)
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
     "recompiled": "{function} recompiled: {cause}{than}{also}",
@@ -147,8 +150,7 @@ TEMPLATES = {
         " is compiled once. Otherwise pass it with the same number of axes and the same sizes in every call"
     ),
     "fix-settled-sizes": (
-        "change nothing if you pad to these sizes already; otherwise pad to a few sizes, and let no result"
-        " depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"
+        "change nothing if you pad to these sizes already; otherwise pad to a few sizes, and " + PADDING
     ),
     "fix-jit-over-leaves": (
         "remove jit from {function}, which runs once for each leaf of the tree; put the call of jax.tree.map"
@@ -160,26 +162,17 @@ TEMPLATES = {
         " jitted function that gets the parameters of all layers and everything else that changes, such as"
         " random keys, as arguments: one program then computes all layers, and one call runs it"
     ),
-    "fix-few-sizes": (
-        "pad {path} to a few sizes, and let no result depend on the padding (jnp.mean(x, where=mask), with a"
-        " mask of as many axes as x)"
-    ),
-    "fix-one-size": (
-        "pad {path} to one size, and let no result depend on the padding (jnp.mean(x, where=mask), with a"
-        " mask of as many axes as x)"
-    ),
+    "fix-few-sizes": "pad {path} to a few sizes, and " + PADDING,
+    "fix-one-size": "pad {path} to one size, and " + PADDING,
     "fix-odd-batch": (
-        "drop the smaller batch, also from counts; or pad {path} to {size} like the other batches, and let no"
-        " result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"
+        "drop the smaller batch, and do not count its examples; or pad {path} to {size} like the other"
+        " batches, and " + PADDING
     ),
     "fix-odd-batches": (
-        "drop the smaller batches, also from counts; or pad {path} to {size} like the other batches, and let"
-        " no result depend on the padding (jnp.mean(x, where=mask), with a mask of as many axes as x)"
+        "drop the smaller batches, and do not count their examples; or pad {path} to {size} like the other"
+        " batches, and " + PADDING
     ),
-    "fix-larger-size": (
-        "pad {path} to the larger size, {size}, in every call, and let no result depend on the padding"
-        " (jnp.mean(x, where=mask), with a mask of as many axes as x)"
-    ),
+    "fix-larger-size": "pad {path} to the larger size, {size}, in every call, and " + PADDING,
     "fix-one-length": (
         "pad {path} to its longest length in every call, or, if the program makes it longer step by step,"
         " create it with its full length before the loop, and write into it with .at[...].set or"
@@ -206,7 +199,7 @@ TEMPLATES = {
         " {function} returns it"
     ),
     "or-write-a-float": ", or write 1.0 instead of 1",
-    "fix-typed-array": "before the first call, make {path} an array that is not weakly typed: {typed}",
+    "fix-typed-array": "in the first call, too, pass {path} as an array that is not weakly typed: {typed}",
     "fix-convert-for-library": (
         "{library} passes Python numbers and other numbers as {path}: give {library} a function that calls"
         " the jitted one with {typed} instead of {path}"
@@ -224,7 +217,10 @@ TEMPLATES = {
         " every call, if {path} is not needed"
     ),
     "fix-growing-tree": "use one array of the final size instead of a collection that grows",
-    "fix-always-or-never": "pass {path} in every call, or in no call",
+    "fix-always-or-never": (
+        "pass {path} in every call, with a value that has no effect where it is missing now; or in no call,"
+        " if it is not needed"
+    ),
     "fix-same-order": (
         "pass {path} with its keys in the same order in every call: sort them, or pass a plain dict, whose"
         " keys JAX sorts"
@@ -277,8 +273,8 @@ TEMPLATES = {
     "fix-one-optimizer": (
         "create the optax optimizer ({path}) once, before the loop, and use the same object each time. If its"
         " learning rate or another hyperparameter has to change, create it as in"
-        " optax.inject_hyperparams(optax.adam)(learning_rate=...), and before each step set"
-        " {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
+        " optax.inject_hyperparams(optax.adam)(learning_rate=...), make its state with init, and before each"
+        " step set {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-function-without-self": (
         "move {function} out of the class, and remove its parameter {path}. Pass what it reads from {path} as"
@@ -628,8 +624,8 @@ TEMPLATES = {
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",
     "fix-same-commitment": (
-        "pass jax.device_put({path}, device) in every call, also the first, with the device of the other"
-        " arguments; or use no jax.device_put"
+        "before the first call, put {path} on the device of the other arguments with jax.device_put, so that"
+        " it is committed in all calls; or remove the jax.device_put that commits it later"
     ),
     "fix-shard-over-devices": (
         "call the function once for all devices, with an array that is sharded over them (NamedSharding),"
@@ -671,10 +667,10 @@ TEMPLATES = {
     ),
     "fix-jit-around-body": (
         "apply jit to {function}, or to a function that calls it, with static_argnums or static_argnames"
-        " for{method} arguments that are functions, Python bools, strings, or numbers that determine shapes,"
-        " or that a jitted function inside takes as static: calls with the same shapes and dtypes then use"
-        " one program. Or define the loop body or branch once, outside the code that runs repeatedly; values"
-        " that it reads from outside must then be part of the loop's state"
+        " for{method} arguments that are functions, Python bools, strings, or numbers that determine shapes."
+        " Calls with the same shapes and dtypes then use one program. Or define the loop body or branch once,"
+        " outside the code that runs repeatedly; values that it reads from outside must then be part of the"
+        " loop's state"
     ),
     "fix-jit-making-function": (
         "{line} passes a new function as {parameter} each time, so jax.jit({function}) would compile again"
@@ -712,8 +708,8 @@ TEMPLATES = {
     "fix-jit-around-call": "move the computation of this line{inside} into one jitted function",
     "inside-function": " (in {function})",
     "fix-jit-step": (
-        "put {what} into a function outside the loop, and apply {how} to it: JAX then compiles it as one"
-        " program{state}"
+        "put {what} into a function outside the loop that gets all values that change as arguments, and"
+        " apply {how} to it: JAX then compiles it as one program{state}"
     ),
     "of-an-iteration": "the computation of one iteration of the loop at {loop}",
     "of-lines-in-each-iteration": ("what lines {numbers} compute in each iteration of the loop at {loop}"),
@@ -866,11 +862,11 @@ TEMPLATES = {
     ),
     "fix-jit-around-run": (
         "{first}write one function that creates the object of {library} (MCMC or SVI), runs it with"
-        " progress_bar=False and returns the arrays, and apply jax.jit to this function. The key and"
-        " the data must be its arguments: what it reads or draws itself stays the same in all runs. Outside"
-        " jit, {library} defines its functions again in each run"
+        " progress_bar=False and returns the arrays, and apply jax.jit to this function. Pass the key"
+        " and the data as its arguments: what it reads from outside, or draws with NumPy, stays as it is in"
+        " the first call. Outside jit, {library} defines its functions again in each run"
     ),
-    "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
+    "fix-pad-first": "pad the data to one size so that the padding does not change the result (with weights or a mask), and ",
     "fix-jit-called-back": (
         "{library} calls {function}, which runs operations of JAX outside jit: put these operations into one"
         " jitted function that is defined outside of the code that runs repeatedly, and call it in"

@@ -3,7 +3,7 @@
 TEMPLATES = {
     "fix-also-ends-recompile": "{fix}. Then {function} does not recompile either",
     "refused-and-recompiled": (
-        "{finding}. For this reason {function}, which receives {path}, also recompiled: {cause}"
+        "{finding}. Therefore {function}, which receives {path}, also recompiled: {cause}"
     ),
     "other-sharding-than-requested": (
         "{function} does not use the requested sharding for {value}{more}: requested {wanted}, got"
