@@ -866,7 +866,9 @@ TEMPLATES = {
         " and the data as its arguments: what it reads from outside, or draws with NumPy, stays as it is in"
         " the first call. Outside jit, {library} defines its functions again in each run"
     ),
-    "fix-pad-first": "pad the data to one size so that the padding does not change the result (with weights or a mask), and ",
+    "fix-pad-first": (
+        "pad the data to one size so that the padding does not change the result (with weights or a mask), and "
+    ),
     "fix-jit-called-back": (
         "{library} calls {function}, which runs operations of JAX outside jit: put these operations into one"
         " jitted function that is defined outside of the code that runs repeatedly, and call it in"
