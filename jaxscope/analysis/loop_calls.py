@@ -46,6 +46,7 @@ _PARTS = re.compile(
 )
 _PARAMETER = re.compile(r"\s*(\*{0,2}\w+|\*|/)")
 _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
+_LENGTHEN = frozenset({"append", "appendleft", "extend", "insert"})  # methods of lists and deques
 _INTO_A_QUEUE = frozenset({"append", "put", "put_nowait"})
 _OUT_OF_A_QUEUE = frozenset({"get", "get_nowait", "popleft"})
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
@@ -612,13 +613,18 @@ def carries(loop: ast.For | ast.While) -> bool:
 
 
 def _carried(loop: ast.For | ast.While) -> set[str]:
-    """Return the variables that an iteration of ``loop`` reads and that the iteration before set."""
+    """Return the variables that an iteration of ``loop`` reads and that the iteration before set, and the
+    lists that it reads and that the iteration before made longer (``states.append(f(states[-1]))``)."""
     before = names_set([loop.target]) if isinstance(loop, ast.For) else set()
     later, carried = names_set(loop.body), set[str]()
     for statement in loop.body:
         carried |= names_read([statement]) & (later - before)  # not the sums of ``total += x``
         before |= names_set([statement])
-    return carried
+    nodes = [n for statement in loop.body for n in ast.walk(statement)]
+    methods = (n.func for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    longer = [m.value.id for m in methods if m.attr in _LENGTHEN and isinstance(m.value, ast.Name)]
+    read = Counter(n.id for n in nodes if isinstance(n, ast.Name))
+    return carried | {name for name in longer if name not in later and read[name] > longer.count(name)}
 
 
 def items_of_iterations(loop: ast.For | ast.While | None) -> tuple[str, ...]:

@@ -867,7 +867,8 @@ TEMPLATES = {
         " the first call. Outside jit, {library} defines its functions again in each run"
     ),
     "fix-pad-first": (
-        "pad the data to one size so that the padding does not change the result (with weights or a mask), and "
+        "pad the data to one size so that the padding does not change the result (with weights or a mask),"
+        " and "
     ),
     "fix-jit-called-back": (
         "{library} calls {function}, which runs operations of JAX outside jit: put these operations into one"
