@@ -616,15 +616,51 @@ def _carried(loop: ast.For | ast.While) -> set[str]:
     """Return the variables that an iteration of ``loop`` reads and that the iteration before set, and the
     lists that it reads and that the iteration before made longer (``states.append(f(states[-1]))``)."""
     before = names_set([loop.target]) if isinstance(loop, ast.For) else set()
-    later, carried = names_set(loop.body), set[str]()
-    for statement in loop.body:
-        carried |= names_read([statement]) & (later - before)  # not the sums of ``total += x``
-        before |= names_set([statement])
+    used = [use for statement in loop.body for use in _uses(statement)]
+    later, carried = {name for name, is_set in used if is_set}, set[str]()
+    for name, is_set in used:
+        if is_set:
+            before.add(name)
+        elif name in later and name not in before:
+            carried.add(name)
     nodes = [n for statement in loop.body for n in ast.walk(statement)]
     methods = (n.func for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
     longer = [m.value.id for m in methods if m.attr in _LENGTHEN and isinstance(m.value, ast.Name)]
     read = Counter(n.id for n in nodes if isinstance(n, ast.Name))
     return carried | {name for name in longer if name not in later and read[name] > longer.count(name)}
+
+
+def _uses(node: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Yield (name, whether it is set) for the variables that ``node`` reads and sets, in this order.
+
+    The variable of ``total += x`` is only set. An item or an attribute that is set (``x[i] = 1``) counts as
+    reading and setting ``x``. Variables of comprehensions and of functions inside ``node`` do not count.
+    """
+    match node:
+        case ast.For() | ast.AsyncFor():
+            parts = [node.iter, node.target, *node.body, *node.orelse]
+        case ast.Assign(targets=targets, value=value):
+            parts = [value, *targets]
+        case ast.AnnAssign(target=target, value=value):
+            parts = [*([value] if value is not None else []), target]
+        case ast.AugAssign(target=target, value=value):
+            parts = [value, *([] if isinstance(target, ast.Name) else [target])]
+        case _:
+            parts = list(ast.iter_child_nodes(node))
+    own = set[str]()
+    if isinstance(node, (*SCOPES, *COMPREHENSIONS)):
+        own = names_in([node], ast.Store) | {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+    if not isinstance(node, ast.Name):
+        yield from (use for part in parts for use in _uses(part) if use[0] not in own)
+    match node:
+        case ast.Name(id=name, ctx=ctx):
+            yield name, not isinstance(ctx, ast.Load)
+        case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
+            yield root(node) or "", True
+        case ast.AugAssign(target=ast.Name(id=name)):
+            yield name, True
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name, True
 
 
 def items_of_iterations(loop: ast.For | ast.While | None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from jaxscope.analysis import jit_decorators, line_names, loop_calls, sizes_under_jit
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import loop_from, root, takes_elements
-from jaxscope.analysis.rewrap_site import calls_at, last_name, passes_function, syntax
+from jaxscope.analysis.rewrap_site import calls_at, last_name, loops_around, passes_function, syntax
 from jaxscope.model import line_times, sources
 from jaxscope.model.line_times import Loop
 from jaxscope.model.run import Run
@@ -37,14 +37,16 @@ def advice(run: Run, loop: Loop) -> Fix | None:
         function, line = passed
         return jit_passed(function, function, line)
     around = _around(run, loop)
-    fix, inner = (around, loop.line) if around is not None else (_of_called(run, loop), None)
-    if fix is None:
-        return None
-    if "functions" in fix.arguments:
+    if around is not None:
+        file, function = loop.line.file, loop.line.function
+        every = loops_around(sources.of(run)(file), loop.line.line)
+        return root_cause.with_inner_loops(run, around, [Frame(file, first, function) for first, _ in every])
+    fix = _of_called(run, loop)
+    if fix is None or "functions" in fix.arguments:
         return fix
-    loops = [inner] if inner is not None else line_times.inner_loops(run, loop, INNER, OTHER_INNER)
+    loops = line_times.inner_loops(run, loop, INNER, OTHER_INNER)
     inner = loops[0] if loops else None
-    if around is not None or (inner is not None and _defining(inner) != _defining(loop.line)):
+    if inner is not None and _defining(inner) != _defining(loop.line):
         return root_cause.with_inner_loops(run, fix, loops)
     # The loops are around the call of the function.
     name, calling = fix.arguments.get("function"), inner or loop.line

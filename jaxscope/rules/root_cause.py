@@ -721,10 +721,13 @@ def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Findin
 
 
 def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge a finding whose advice is jit (JX133) into one that advises to jit a
-    function (JX133 or JX605) or the iteration of a loop (JX605), if calls of this function, or this loop, led
-    to all compilations in the evidence of the merged finding."""
-    for inner in [f for f in findings if f.code == "JX133" and _is_jit(f) and not _creates(f)]:
+    """Return ``findings``, but merge a finding whose advice is jit, or about a loop over an array (JX133),
+    into one that advises to jit a function or the iteration of a loop (JX133 or JX605), if calls of this
+    function, or this loop, led to all compilations in the evidence of the merged finding."""
+    below = [
+        f for f in findings if f.code == "JX133" and (_is_jit(f) or slug_of(f) in iterated_arrays.ITERATES)
+    ]
+    for inner in [f for f in below if not _creates(f)]:
         compiled = _compilations(run, inner)
         callers = [{at.function.replace(".<locals>", "") for at in c.lines} for c in compiled]
         longer = [f for f in findings if f is not inner and (f.seconds or 0.0) >= (inner.seconds or 0.0)]
@@ -742,17 +745,15 @@ def _with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
 
 
 def _in_jitted_loop(run: Run, f: Finding, compiled: Sequence[Compilation]) -> bool:
-    """Return whether ``f`` advises to jit the iteration of a loop (JX605) that led to all of ``compiled``."""
+    """Return whether ``f`` advises to jit the iteration of a loop that led to all of ``compiled``."""
     fix = fix_of(f)
-    if (
-        f.code != "JX605"
-        or fix is None
-        or "fix-jit-iteration" not in jit_obstacles.slugs(fix)
-        or not compiled
-    ):
+    if fix is None or "fix-jit-iteration" not in jit_obstacles.slugs(fix) or not compiled:
         return False
-    _, file, line = f.subject if isinstance(f.subject, tuple) and len(f.subject) == 3 else ("", "", 0)
-    loop = loop_calls.loop_from(sources.of(run)(file), line) if file else None
+    match f.subject:
+        case ("JX605", str(file), int(line)) | (str(file), int(line)):
+            loop = loop_calls.loop_from(sources.of(run)(file), line)
+        case _:
+            return False
     return loop is not None and all(
         any(at.file == file and spans(loop, at.line) for at in c.lines) for c in compiled
     )
