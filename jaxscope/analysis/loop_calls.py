@@ -787,9 +787,9 @@ def goes_through_layers(source: str | None, line: int) -> bool:
 
 
 def goes_through_leaves(source: str | None, line: int) -> bool:
-    """Return whether the innermost loop or comprehension around ``line`` goes through the parts of a model or
-    of an optimizer's state side by side: ``zip(params, grads)``, ``zip(leaves, moments)``. The names tell
-    it."""
+    """Return whether the innermost loop or comprehension around ``line`` goes through the leaves of a pytree
+    (``jax.tree.leaves(grads)``), or through the parts of a model or of an optimizer's state side by side:
+    ``zip(params, grads)``, ``zip(leaves, moments)``. The names tell it."""
     around = loop_around(source, line, comprehensions=True)
     if around is None:
         return False
@@ -799,13 +799,15 @@ def goes_through_leaves(source: str | None, line: int) -> bool:
         iterated = [block.iter] if isinstance(block, ast.For) else []
         iterated += [g.iter for g in getattr(block, "generators", ())]
         for over in iterated:
-            if not isinstance(over, ast.Call) or last_name(over.func) != "zip" or len(over.args) < 2:
-                continue
-            if any(_OF_MODELS.search(root(a) or "") for a in over.args):
+            parts = over.args if isinstance(over, ast.Call) and last_name(over.func) == "zip" else [over]
+            if any(isinstance(part, ast.Call) and last_name(part.func) in _FLATTENING for part in parts):
+                return True
+            if len(parts) > 1 and any(_OF_MODELS.search(root(part) or "") for part in parts):
                 return True
     return False
 
 
+_FLATTENING = frozenset({"leaves", "tree_leaves"})  # of jax.tree and jax.tree_util
 _OF_MODELS = re.compile(r"param|grad|weight|leaves|moment|velocit|updates", re.IGNORECASE)
 # Functions that loops over batches call
 _IN_TRAINING = line_names.GRADIENTS | {"update"}

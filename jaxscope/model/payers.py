@@ -409,13 +409,16 @@ def sizes_change(run: Run, p: Payer) -> bool:
 
 
 def _over_leaves(run: Run, p: Payer) -> bool:
-    """Return whether the line of ``p``, or a line that leads to it, goes through the parts of a model, or
-    calls an optimizer of JAX that does: these have several sizes, which do not change."""
+    """Return whether the line of ``p``, or a line that leads to it, goes through the parts of a model or the
+    leaves of a pytree, or calls an optimizer of JAX that does: these have several sizes, which do not
+    change."""
     lines = p.compilations[0].lines
     text = sources.of(run)
     missed = p.compilations[0].missed
     inside = missed.stack[: missed.into_library or 0] if missed is not None else []
     if any("/jax/example_libraries/" in at.file for at in inside):
+        return True
+    if any(loop_calls.maps_over_leaves(text(at.file), at.line, None) for at in lines):
         return True
     looped = next((at for at in lines if loop_around(text(at.file), at.line, comprehensions=True)), None)
     return looped is not None and loop_calls.goes_through_leaves(text(looped.file), looped.line)

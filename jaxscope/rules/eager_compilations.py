@@ -613,7 +613,12 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     The advice is to jit the repeated code; if all advise to keep sizes equal, that of the first finding."""
     lines, first = [one.payer for one in avoidable], avoidable[0].finding
     repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
-    resized = [slug_of(one.finding) in OF_SIZES | {FINAL} for one in avoidable]
+    text = sources.of(run)
+    resized = [
+        slug_of(one.finding) in OF_SIZES | {FINAL}
+        and not goes_through_leaves(text(one.payer.line.file), one.payer.line.line)  # jit takes the tree
+        for one in avoidable
+    ]
     sizes = all(resized)
     again = (
         message("of-them-again", n=repeats, why=outside_jit.SIZES)

@@ -30,6 +30,8 @@ LINES = 4  # lines with eager operations that are named one by one
 MORE = 4  # times as long: what takes a fourth of it needs no advice of its own
 NAMES = 3  # functions that are named, or operations of one line
 # Rules about arrays that are not split as they could be, from which repeated work may follow.
+# Advice to jit code that JAX compiles again for each size of the arrays
+SIZED = frozenset({"fix-one-size-first", "fix-one-program-each-size"})
 NOT_SPLIT = frozenset({"JX401", "JX502", "JX503", "JX509", "JX512"})
 FEW_ITERATIONS = 4  # of a Python loop that may stay one inside jit
 MORE_LOOPS = 3  # Python loops that are named in advice beside the most important one
@@ -405,6 +407,10 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
             if not one_jit and instead is not None and "fix-jit-output" in jit_obstacles.slugs(instead):
                 continue  # the lines of ``f`` run in each iteration
             first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
+            both = _of_both(run, fix, f, running) if one_jit else instead
+            if both is not None and not SIZED.isdisjoint(jit_obstacles.slugs(fix)):
+                sized = not SIZED.isdisjoint(jit_obstacles.slugs(both))
+                both = both if sized else extended(both, "fix-one-program-each-size")
             more = Seconds(second.seconds or 0.0)
             title = message("with-compiling", finding=first.title, seconds=more)
             if first is f:
@@ -416,7 +422,7 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
                 titles=True,
                 title=title,
                 severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
-                fix=_of_both(run, fix, f, running) if one_jit else running.fix,
+                fix=both,
                 at_most=f.at_most,
             )
             break
