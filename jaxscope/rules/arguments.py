@@ -18,6 +18,7 @@ from jaxscope.rules.recompiles import (
     container,
     is_deep_weak_type,
     is_none_at_times,
+    of_optimizer,
     recompile_rule,
 )
 from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Container, StaticValue, TreeText, Value
@@ -298,11 +299,11 @@ def weak_type(group: Group) -> Fix:
         else "jnp.asarray(x, jnp.result_type(x))"
     )
     if path is not None and is_deep_weak_type(group.cause):
-        copies = tuple(
-            dict.fromkeys(root(c.path) for c in group.causes if c.path and root(c.path) != root(path))
-        )
+        changed = _weak_leaves(group)
+        weak = tuple(leaf for leaf in changed if below(leaf, {path}))
+        kept = (leaf for leaf in changed if any(of_optimizer(leaf, parameter) for parameter in weak))
+        copies = tuple(dict.fromkeys(map(root, kept)))
         then = message("then-create-copies", copies=Names(copies)) if copies else None
-        weak = _weak_leaves(group, path)
         leaves = message("weak-leaves", paths=Names(weak, WEAK_LEAVES)) if weak else None
         words = message("fix-typed-leaves", root=root(path), leaves=leaves, convert=convert, copies=then)
         return Fix(words, "typed_array", {"path": path, "dtype": dtype})
@@ -310,13 +311,13 @@ def weak_type(group: Group) -> Fix:
     return Fix(words, "typed_array", {"path": path, "dtype": dtype})
 
 
-def _weak_leaves(group: Group, path: str) -> tuple[str, ...]:
-    """Return the paths of the arrays under ``path`` that were weakly typed in some, but not in all, of the
-    recorded calls of the function of ``group``."""
+def _weak_leaves(group: Group) -> tuple[str, ...]:
+    """Return the paths of the arrays that were weakly typed in some, but not in all, of the recorded calls of
+    the function of ``group``."""
     found: dict[str, set[bool]] = {}
     for c in group.function.compilations:
         for leaf in c.key.arguments if c.key is not None else ():
-            if below(leaf.path, {path}):
+            if leaf.path:
                 found.setdefault(leaf.path, set()).add(bool(leaf.weak_type))
     return tuple(name for name, weak in found.items() if len(weak) > 1)
 

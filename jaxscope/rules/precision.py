@@ -73,7 +73,7 @@ def _upcasts(texts: Texts) -> list[Upcast]:
     """Return the conversions from half precision (bfloat16, float16) to a wider dtype in the program, without
     those that differentiation created and those whose wider values are only reduced or converted back."""
     found = texts.stablehlo.upcasts if texts.stablehlo is not None else ()
-    return [u for u in found if u.before in HALF and u.stays_wide and not u.backward]
+    return [u for u in found if u.before in HALF and u.wide_from is not None and not u.backward]
 
 
 def _is_requested_here(run: Run, u: Upcast) -> bool:
@@ -84,9 +84,9 @@ def _spread(
     p: Program, f: Function, texts: Texts, upcasts: Sequence[Upcast]
 ) -> tuple[Message, Upcast] | None:
     """Return (title, conversion) about matrix products in the program ``p`` of ``f`` that run in a wider
-    dtype because an operand is converted on their line. The conversion is the largest of ``upcasts``, if
-    possible on another line, where the wide values probably begin. If there is no other line, the title names
-    the wide arguments. Return None if the products are on fewer than SPREADS lines."""
+    dtype because an operand is converted on their line. The conversion is the first of ``upcasts`` in the
+    program, where the wide values probably begin. If all conversions are on lines with such products, the
+    title names the wide arguments. Return None if the products are on fewer than SPREADS lines."""
     converted = {u.source: u for u in upcasts if u.source is not None}
     wide = {short_dtype(u.after) for u in upcasts}
     products = [
@@ -98,7 +98,7 @@ def _spread(
     if len(at) < SPREADS:
         return None
     before = [u for source, u in converted.items() if source not in at]
-    begins = max(before or converted.values(), key=lambda u: u.bytes or 0)
+    begins = min(converted.values(), key=lambda u: u.wide_from or 0)
     weights = () if before else _matrices(p, begins.after)
     why = message("earlier-mixes", before=begins.before, after=begins.after)
     if weights:

@@ -235,7 +235,7 @@ def _with_copies(members: dict[tuple[object, ...], list[Caused]]) -> dict[tuple[
             continue
         paths = [cause.path or "" for _, cause in found[key]]
         parameters = [cause.path for _, cause in found[other]]
-        if all(any(_of_optimizer(path, parameter) for parameter in parameters) for path in paths):
+        if all(any(of_optimizer(path, parameter) for parameter in parameters) for path in paths):
             found[other] = [*found.pop(key), *found[other]]
     return found
 
@@ -429,7 +429,7 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
             (o.path, kind)
             for o in others
             if o.path
-            and not _of_optimizer(o.path, decisive.path)
+            and not of_optimizer(o.path, decisive.path)
             and (kind := _changed(o)) is not None
             and LEVELS.index(o.level) <= LEVELS.index(decisive.level)
         ]
@@ -546,7 +546,7 @@ def _in_calls(times: int, n: int) -> Message:
     return message("in-this-call") if n == 1 else message("in-all-of-these", n=n)
 
 
-def _of_optimizer(path: str, parameter_path: str | None) -> bool:
+def of_optimizer(path: str, parameter_path: str | None) -> bool:
     """Return whether ``path`` is an array that an optimizer keeps for the parameter at ``parameter_path``:
     ``opt[0].mu.layer.w`` for ``params.layer.w``."""
     if parameter_path is None or root(path) == root(parameter_path):

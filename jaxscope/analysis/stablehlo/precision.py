@@ -32,8 +32,9 @@ class Upcast(msgspec.Struct, frozen=True):
       source: the line; None: unknown.
       backward: whether differentiation created the conversions; None: unknown.
       name: JAX's name of the first conversion: ``jit(f)/convert_element_type``; None: unknown.
-      stays_wide: whether the wider values may reach a matrix product, a loop, a call or a result of the
-        program. False if only elementwise operations, reductions and conversions back read them.
+      wide_from: the position in the program of the first of these conversions whose wider values may reach
+        a matrix product, a loop, a call or a result of the program. None: there is none, because only
+        elementwise operations, reductions and conversions back read the wider values.
     """
 
     before: str
@@ -43,7 +44,7 @@ class Upcast(msgspec.Struct, frozen=True):
     source: Frame | None
     backward: bool | None
     name: str | None
-    stays_wide: bool = True
+    wide_from: int | None = 0
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -81,7 +82,7 @@ def upcasts(module: Module, sources: Sources) -> list[Upcast]:
     bytes first, at most MAX_LISTED (500) items. A conversion from float32 to complex64 is none: each part of
     a complex64 is a float32. Conversions of scalars are left out, because they cost nothing."""
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
-    stays = set[tuple[str, str, Frame | None, bool | None]]()
+    stays: dict[tuple[str, str, Frame | None, bool | None], int] = {}
     users = flow.users(module)
     for index, op in enumerate(module.ops):
         if not op.name.endswith(".convert") or not op.inputs or not op.outputs:
@@ -101,9 +102,9 @@ def upcasts(module: Module, sources: Sources) -> list[Upcast]:
         more = None if after.bytes is None else after.bytes * times
         found[key] = (count + times, None if size is None or more is None else size + more, first)
         if key not in stays and _stays_wide(module, users, index):
-            stays.add(key)
+            stays[key] = index
     listed = [
-        Upcast(*key[:2], count, size, *key[2:], name, key in stays)
+        Upcast(*key[:2], count, size, *key[2:], name, stays.get(key))
         for key, (count, size, name) in found.items()
     ]
     return sorted(listed, key=lambda u: -(u.bytes or 0))[:MAX_LISTED]
