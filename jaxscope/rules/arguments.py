@@ -301,7 +301,8 @@ def weak_type(group: Group) -> Fix:
     if path is not None and is_deep_weak_type(group.cause):
         changed = _weak_leaves(group)
         weak = tuple(leaf for leaf in changed if below(leaf, {path}))
-        kept = (leaf for leaf in changed if any(of_optimizer(leaf, parameter) for parameter in weak))
+        parameters = [leaf for leaf in changed if root(leaf) == root(path)]
+        kept = (leaf for leaf in changed if any(of_optimizer(leaf, parameter) for parameter in parameters))
         copies = tuple(dict.fromkeys(map(root, kept)))
         then = message("then-create-copies", copies=Names(copies)) if copies else None
         leaves = message("weak-leaves", paths=Names(weak, WEAK_LEAVES)) if weak else None
