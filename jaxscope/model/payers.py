@@ -38,6 +38,10 @@ CODE = "JX133"  # the rule that reports such lines
 UNROLLED = "JX202"  # the rule whose findings are about all compilations of a function
 OPERATIONS = "JX605"  # the rule that reports loops which run operations
 RESIZED_TOO = "resized-too"  # evidence about lines whose operations recompile with a function
+# Operations outside jit that multiply matrices
+PRODUCTS = frozenset(
+    {"matmul", "dot", "dot_general", "tensordot", "vdot", "inner", "einsum", "conv_general_dilated"}
+)
 MOST_SIZES = 64  # number of array sizes that are compared with each other
 LEAST_HALVES = 3  # times that a size is half of the size before
 ALIKE = 3  # a size for which fewer operations were compiled is not compared with other sizes
@@ -387,7 +391,7 @@ def sizes_change(run: Run, p: Payer) -> bool:
     """Return whether the operations that the line of ``p`` runs were probably compiled again because array
     sizes changed: most of them were compiled first for one size, and only then for another. False if the
     sizes halve again and again, as in a recursion."""
-    if _over_leaves(run, p):
+    if _over_leaves(run, p) or _of_layers(run, p):
         return False
     # Several sizes alone do not prove it, because one call can have arrays of several sizes.
     if not any(causes.reason(run, c).kind in SHAPES for c in p.again):
@@ -422,6 +426,45 @@ def _over_leaves(run: Run, p: Payer) -> bool:
         return True
     looped = next((at for at in lines if loop_around(text(at.file), at.line, comprehensions=True)), None)
     return looped is not None and loop_calls.goes_through_leaves(text(looped.file), looped.line)
+
+
+def _of_layers(run: Run, p: Payer) -> bool:
+    """Return whether the operations that the line of ``p`` compiled again probably belong to layers of other
+    widths, which do not change: other lines lead to most of them, or a loop over layers does, and the weights
+    of the layers differ."""
+    text, again = sources.of(run), {c.id for c in p.again}
+    seen, elsewhere = set[tuple[object, ...]](), 0
+    for c in p.compilations:
+        reached = (c.function.seen.name, *(at.place for at in c.lines))
+        elsewhere += c.id in again and reached not in seen
+        seen.add(reached)
+    if 2 * elsewhere > len(again):
+        return True
+    layers = (loop_calls.goes_through_layers(text(at.file), at.line) for at in p.compilations[0].lines)
+    return any(layers) and _weights_differ(
+        q for q in payers(run) if (q.line.file, q.line.function) == (p.line.file, p.line.function)
+    )
+
+
+def _weights_differ(lines: Iterable[Payer]) -> bool:
+    """Return whether most matrix products that ``lines`` compiled again have operands of other shapes on both
+    sides. If only the sizes of the data change, the shapes of the weights stay the same. Vectors do not
+    count."""
+    same, compared = 0, 0
+    for p in lines:
+        shapes: dict[str, tuple[set[object], set[object]]] = {}
+        for c in p.compilations:
+            name, operands = c.function.seen.name.strip("_"), c.key.arguments if c.key is not None else ()
+            if name not in PRODUCTS or len(operands) != 2:
+                continue
+            known = shapes.setdefault(name, (set(), set()))
+            matrices = [leaf.shape if len(leaf.shape or ()) > 1 else None for leaf in operands]
+            if known[0]:
+                compared += 1
+                same += any(m is not None and m in k for m, k in zip(matrices, known, strict=True))
+            for m, k in zip(matrices, known, strict=True):
+                k.add(m)
+    return compared > 2 * same
 
 
 def _halves(sizes: Sequence[int]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from jaxscope.model.payers import PRODUCTS
 from jaxscope.model.records import cached_until_changed
 from jaxscope.model.run import Run
 
@@ -12,9 +13,6 @@ SMALL = 150_000
 HALF = 0.5
 LONG = 20 * SMALL  # operations plus bytes of a program that takes far longer to run than to start
 # Operations that take as long in a jitted function: XLA fuses them with nothing
-PRODUCTS = frozenset(
-    {"matmul", "dot", "dot_general", "tensordot", "vdot", "inner", "einsum", "conv_general_dilated"}
-)
 WHOLE = PRODUCTS | frozenset(
     {"fft"}
     | {"sort", "argsort", "top_k", "solve", "inv", "det", "slogdet", "cholesky", "eigh", "eig", "svd", "lu"}
