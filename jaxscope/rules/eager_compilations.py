@@ -72,6 +72,7 @@ INTO_ONE_STEP = frozenset(
         "fix-jit-new-function",
     }
 )
+FEW_FUNCTIONS = 2  # whose lines a finding names; if there are more, it names their caller
 MOST_OF_SIZES = 0.8  # share of a line's recompiles that one loop has to lead to
 FEW_SIZES = 8  # with more sizes, jit alone may compile longer than the operations outside jit did
 FINAL = "fix-final-length"  # advice for a line that makes an array longer in each iteration
@@ -625,6 +626,18 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
         if sizes
         else message("compiled-again", n=repeats)
     )
+    fix = fix_of(first)
+    several = len({_place(run, p, ONE_SIZE) for p in lines}) > 1  # places with one cause
+    if fix is None or not sizes or several:
+        fix = _jit_the_iteration(run, iteration, lines)
+        if any(resized) and "fix-size-by-values" not in jit_obstacles.slugs(fix):
+            grown = next(
+                (f for one in avoidable if slug_of(one.finding) == FINAL and (f := fix_of(one.finding))), None
+            )
+            first_of_all = grown.words if grown is not None else message("pad-to-one-size")
+            many = message("fix-one-size-first", first=first_of_all, fix=fix.words)
+            few = message("fix-one-program-each-size", fix=fix.words)
+            fix = Fix(many if _sizes(lines) > FEW_SIZES else few, fix.kind, fix.arguments)
     loop = Frame(iteration.file, iteration.line, "")
     place: dict[str, Field] = {"numbers": line_numbers(p.line.line for p in lines), "line": loop}
     function = (iteration.function or "").replace(".<locals>", "") or None
@@ -640,23 +653,13 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     if function is not None:
         place["functions"] = Names(inside, LINES)
         where = message("lines-of-a-function", **place)
-        if function not in inside:
+        if len(inside) > FEW_FUNCTIONS and fix is not None and "function" in fix.arguments:
+            where = message("calls-in-a-loop", function=function, line=loop)
+        elif function not in inside:
             where = message("lines-below-a-function", caller=function, **place)
     title = message(
         "compiled-outside-jit", lines=where, again=again if repeats.n else None, **_compiled(lines)
     )
-    fix = fix_of(first)
-    several = len({_place(run, p, ONE_SIZE) for p in lines}) > 1  # places with one cause
-    if fix is None or not sizes or several:
-        fix = _jit_the_iteration(run, iteration, lines)
-        if any(resized) and "fix-size-by-values" not in jit_obstacles.slugs(fix):
-            grown = next(
-                (f for one in avoidable if slug_of(one.finding) == FINAL and (f := fix_of(one.finding))), None
-            )
-            first_of_all = grown.words if grown is not None else message("pad-to-one-size")
-            many = message("fix-one-size-first", first=first_of_all, fix=fix.words)
-            few = message("fix-one-program-each-size", fix=fix.words)
-            fix = Fix(many if _sizes(lines) > FEW_SIZES else few, fix.kind, fix.arguments)
     return _merged(run, avoidable, title, fix, iteration)
 
 

@@ -67,6 +67,7 @@ TEMPLATES = {
     "lines-below-a-function": (
         "lines {numbers} of {functions}, which the loop at {line} calls through {caller},"
     ),
+    "calls-in-a-loop": "the calls of {function} in the loop at {line}",
     "lines-of-one-function": "lines {numbers} of {function}, with the functions that they call,",
     "fix-jit-parts": (
         "put these lines into one jitted function, or into a few, and compute constant arrays with NumPy{pad}"
