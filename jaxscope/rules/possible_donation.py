@@ -232,7 +232,7 @@ def _advice(
         positions = repr(at) if len(at) == len(names) else "(...)"
         return message("fix-donate-to-pmap", positions=positions, names=donated, them=them)
     if FILTER_JIT in f.seen.wrappers:
-        return _in_filter_jit(p.compilations[-1], f, free)
+        return _in_filter_jit(p.compilations[-1], f, free, now)
     argnames = repr(names[0] if len(names) == 1 and not now else (*now, *names))
     return message(
         "fix-donate",
@@ -244,24 +244,22 @@ def _advice(
     )
 
 
-def _in_filter_jit(c: Compilation, f: Function, free: Collection[str]) -> Message:
+def _in_filter_jit(c: Compilation, f: Function, free: Collection[str], now: Collection[str]) -> Message:
     """Return advice on how to donate the arguments ``free`` of ``f`` under ``eqx.filter_jit``, which donates
     either all arguments or all except the first. ``c`` is a call of ``f``, from which the other arguments are
-    known."""
+    known. ``now`` are arguments that ``f`` donates already."""
     leaves = c.key.arguments if c.key is not None else []
     arrays = list(dict.fromkeys(root(leaf.path) for leaf in leaves if leaf.shape is not None))
-    others = tuple(name for name in arrays if name not in free)
+    others = tuple(name for name in arrays if name not in free and name not in now)
     donated = Names(tuple(name for name in arrays if name in free))
     if not others:
         return message("fix-donate-all", names=donated)
     one, many = message("as-first-parameter", name=others[0]), message("as-first-tuple", names=Names(others))
     parameters = loop_calls.parameters(f.seen.signature)
-    first = None if parameters[:1] == [others[0]] else one
+    first = message("is-first", name=others[0]) if parameters[:1] == [others[0]] else one
     return message(
         "fix-donate-except-first",
         first=first if len(others) == 1 else many,
-        kept=Names(others),
-        stays="is" if len(others) == 1 else "are",
         names=donated,
     )
 

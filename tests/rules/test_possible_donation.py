@@ -151,6 +151,9 @@ FILTERED = """
     @eqx.filter_jit
     def third(model, x, key): return model * x.sum() + key
 
+    @eqx.filter_jit(donate="all-except-first")
+    def fourth(model, x): return model * x.sum(), x * 0.5
+
     model = {"w": jnp.ones((2100, 2100))}
     a = b = None
     x, key, small = jnp.ones(8), jnp.ones(1), jnp.ones(64)
@@ -159,6 +162,7 @@ FILTERED = """
     for _ in range(3): w, small = first(x, w, small)
     for _ in range(3): w = second(w, x)
     for _ in range(3): w = third(w, x, key)
+    for _ in range(3): w, x = fourth(w, x)
 """
 
 
@@ -169,16 +173,17 @@ def test_filter_jit_is_told_which_argument_stays_and_which_are_deleted(record):
     assert found["every"].startswith(
         'use eqx.filter_jit(donate="all"). A call then deletes the arrays of model: '
     )
-    use = 'use eqx.filter_jit(donate="all-except-first")'
-    assert found["first"].startswith(
-        f"{use}, so that x is not donated. A call then deletes the arrays of model and small:"
-    )
+    use = 'use eqx.filter_jit(donate="all-except-first"), which donates all arguments except the first'
+    assert found["first"].startswith(f"{use}, x. A call then deletes the arrays of model and small:")
     assert found["second"].startswith(
-        f"{use} and make x the first parameter, here and in the calls, so that x is not donated. A call "
+        f"{use}: make x the first parameter, here and in the calls. A call then deletes the arrays of "
     )
     assert found["third"].startswith(
-        f"{use} and pass x and key as one tuple, which is the first parameter, so that x and key are not donated. A call then"
-        " deletes the arrays of model:"
+        f"{use}: pass x and key together, as one tuple, as the first argument. A call then deletes the arrays of model:"
+    )
+    # What is donated already stays donated.
+    assert found["fourth"].startswith(
+        'use eqx.filter_jit(donate="all"). A call then deletes the arrays of model: '
     )
 
 

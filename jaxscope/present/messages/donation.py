@@ -39,12 +39,13 @@ TEMPLATES = {
         " code does not read these arrays after the call, not even through another variable"
     ),
     "fix-donate-except-first": (
-        'use eqx.filter_jit(donate="all-except-first"){first}, so that {kept} {stays} not donated. A'
-        " call then deletes the arrays of {names}: donate only if your code does not read these arrays after"
-        " the call, not even through another variable"
+        'use eqx.filter_jit(donate="all-except-first"), which donates all arguments except the first{first}.'
+        " A call then deletes the arrays of {names}: donate only if your code does not read these arrays"
+        " after the call, not even through another variable"
     ),
-    "as-first-parameter": " and make {name} the first parameter, here and in the calls",
-    "as-first-tuple": " and pass {names} as one tuple, which is the first parameter",
+    "as-first-parameter": ": make {name} the first parameter, here and in the calls",
+    "is-first": ", {name}",
+    "as-first-tuple": ": pass {names} together, as one tuple, as the first argument",
     "fix-donate-in-place": (
         "jit {function} with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, so that"
         " your code may read {names} after the call. Your code must not read the old arrays through another"

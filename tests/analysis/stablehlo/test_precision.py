@@ -24,7 +24,10 @@ save("loop", jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda _, y: y * 2, x.ast
 @pytest.mark.subprocess
 def test_values_that_are_narrowed_or_summed_again_do_not_stay_wide(lower):
     found = lower(CODE)
-    stays = {name: any(u.wide_from is not None for u in analyze(text).upcasts) for name, text in found.texts.items()}
+    stays = {
+        name: any(u.wide_from is not None for u in analyze(text).upcasts)
+        for name, text in found.texts.items()
+    }
     assert not analyze(found.texts["spectrum"]).upcasts  # each part of a complex64 is a float32
     stays.pop("spectrum")
     assert stays == {"norm": False, "loss": False, "result": True, "product": True, "loop": True}
