@@ -305,28 +305,34 @@ def _drawn_from(call: ast.Call, defined: dict[str, list[ast.FunctionDef]], draws
     them. ``defined`` has the functions of the file, by name."""
     functions = defined.get(call.func.id, []) if isinstance(call.func, ast.Name) else []
     if len(functions) == 1:
-        yield from _drawn_by(call, functions[0], draws)
+        yield from dict.fromkeys(name for name, _ in _drawn_by(call, functions[0], draws))
 
 
-def _drawn_by(call: ast.Call, function: ast.FunctionDef, draws: Draws) -> Iterator[str]:
-    """Yield the variables from which the call ``call`` of ``function`` certainly draws: the call passes them,
-    and the function draws from the parameters that get them. A function with an ``if`` yields nothing.
-    ``draws`` recognizes the calls of ``jax.random`` in the file of the function."""
+def _drawn_by(call: ast.Call, function: ast.FunctionDef, draws: Draws) -> Iterator[tuple[str, int | None]]:
+    """Yield (variable, number) for the keys from which the call ``call`` of ``function`` certainly draws: the
+    call passes the variable, and the function draws from the parameter that gets it (None), or from the part
+    of its ``split`` with this number. A function with an ``if`` yields nothing. ``draws`` recognizes the
+    calls of ``jax.random`` in the file of the function."""
     if any(isinstance(n, (ast.If, ast.IfExp, ast.Match)) for n in ast.walk(function)) or _is_changed(
         function
     ):
         return  # it may not draw in this call
     chosen = _chosen(function)
     inside = [n for n in ast.walk(function) if isinstance(n, ast.Call) and n not in chosen]
-    keys = {key_of(n) for n in inside if draws.name(n) not in (None, *NO_DRAW, *_SELECTS)}
+    drawing = [n for n in inside if draws.name(n) not in (None, *NO_DRAW, *_SELECTS)]
+    keys, parts = {key_of(n) for n in drawing}, _Parts(function, draws)
+    split = {part for n in drawing if (part := parts.of(n)) is not None and part.set_at == _BEGIN}
     within = [n for n in ast.walk(function) if isinstance(n, (*FUNCTION, ast.Lambda)) and n is not function]
     set_inside = {a.arg for n in within for a in ast.walk(n.args) if isinstance(a, ast.arg)}
     set_inside |= _stored(function).keys()
     if any(isinstance(a, ast.Starred) for a in call.args):
         return
     for name, value in bind(call, function):
-        if name in keys and name not in set_inside and isinstance(value, ast.Name):
-            yield value.id
+        if not isinstance(value, ast.Name):
+            continue
+        if name in keys and name not in set_inside:
+            yield value.id, None
+        yield from ((value.id, part.number) for part in split if part.key == name)
 
 
 def split_before(source: str | None, key: str, line: int) -> tuple[str, str] | None:
@@ -465,8 +471,9 @@ def _uses(c: _Call, keys: set[str], parts: _Parts, draws: Draws, known: _Known) 
         if same := sorted(keys & passed):
             yield _Use(_EQUAL_CALL, same[0], ast.unparse(c.node), names_in([c.node]))
         called = known.get(c.node.func.id) if isinstance(c.node.func, ast.Name) else None
-        for name in _drawn_by(c.node, *called) if called is not None else ():
-            yield _Use(_INSIDE, name, name, {name})
+        for name, number in _drawn_by(c.node, *called) if called is not None else ():
+            part = parts.of_variable(name, number, c.place) if number is not None else None
+            yield _Use(_INSIDE, name if part is None else str(part), part or name, {name})
 
 
 def _in_scope(
@@ -518,6 +525,7 @@ def _in_scope(
 
 
 _Place: TypeAlias = tuple[int, int]  # (line, column)
+_BEGIN: _Place = (0, 0)
 
 
 class _Part(NamedTuple):
@@ -525,7 +533,7 @@ class _Part(NamedTuple):
 
     Attributes:
       key: the key that was split, as the source writes it.
-      set_at: the place of the last assignment to ``key`` before the split; (0, 0): none. Two splits of
+      set_at: the place of the last assignment to ``key`` before the split; _BEGIN: none. Two splits of
         ``key`` give the same keys if this is equal.
       number: the position of the one key; None: the array of all keys.
     """
@@ -567,6 +575,11 @@ class _Parts:
         part = self._part(passed[0], (call.lineno, call.col_offset)) if passed else None
         return part if part is not None and part.number is not None else None
 
+    def of_variable(self, name: str, number: int, at: _Place) -> _Part:
+        """Return the key with the position ``number`` in a split of the variable ``name`` at ``at``."""
+        before = [place for place, _ in self._set.get(name, ()) if place <= at]
+        return _Part(name, before[-1] if before else _BEGIN, number)
+
     def _made_by(self, statement: ast.Assign, name: ast.Name) -> _Part | None:
         """Return which part of a split the assignment ``statement`` gives to the variable ``name``, one of
         its targets; None if it gives none."""
@@ -602,7 +615,7 @@ class _Parts:
         if not isinstance(key, ast.Name) or any(isinstance(n, ast.Tuple) for n in count):
             return None  # split(key, (2, 3)) gives rows
         before = [place for place, _ in self._set.get(key.id, ()) if place <= at]
-        return _Part(key.id, before[-1] if before else (0, 0), None)
+        return _Part(key.id, before[-1] if before else _BEGIN, None)
 
 
 def key_of(call: ast.Call) -> str | None:

@@ -14,6 +14,9 @@ def draw(x, key):
     return x * random.normal(key)
 def may_draw(x, key):
     return random.normal(key) if x else x
+def split_and_draw(x, key):
+    key, part = random.split(key)
+    return x * random.normal(part)
 """
 
 
@@ -41,6 +44,8 @@ def keys(body: str) -> list[tuple[str | int, ...]]:
         "a = normal(key)\nb = draw(x, key)",
         "b = draw(x, key)\na = random.uniform(key)",
         "k1, k2 = split(key)\na = normal(k1)\nb = normal(k2)\nk3, k4 = split(key)\nc = random.uniform(k3)",
+        "a = split_and_draw(x, key)\nkey, sub = split(key)\nb = normal(sub)",
+        "key, sub = split(key)\na = split_and_draw(x, key)\nkey, sub = split(key)\nb = normal(sub)",
     ],
 )
 def test_two_draws_from_one_key_are_found(body):
@@ -73,6 +78,9 @@ def test_two_draws_from_one_key_are_found(body):
         "ks = split(key, (2, 3))\na = normal(ks[0])\nk = split(key)\nb = normal(k[0])",
         "if x:\n    key, k = split(key)\n    a = normal(k)\nelse:\n    key, k = split(key)\n    a = normal(k)",
         "k1, k2 = split(key)\na = normal(k1)\nfirst, *others = split(key, 3)\nb = normal(first)",
+        "a = split_and_draw(x, key)\nkey, other, sub = split(key, 3)\nb = normal(sub)",
+        "key, sub = split(key)\na = split_and_draw(x, sub)\nkey, sub = split(key)\nb = normal(sub)",
+        "key, sub = split(key)\na = split_and_draw(x, key)\nb = normal(sub)",
     ],
 )
 def test_draws_with_different_keys_or_in_different_branches_are_not_found(body):

@@ -23,7 +23,7 @@ def likelihood(key, decay, observed):
 
 
 key, decay = random.key(1), jnp.float32(0.5)
-current = likelihood(key, decay, observed)
+current = likelihood(random.key(2), decay, observed)
 for _ in range(20):
     key, proposal, filtering, accepting = random.split(key, 4)
     new = decay + 0.1 * random.normal(proposal)
