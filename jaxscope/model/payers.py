@@ -32,6 +32,7 @@ from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import LOOPS
 from jaxscope.schema.messages import Message
 
 CODE = "JX133"  # the rule that reports such lines
@@ -163,15 +164,16 @@ def _innermost(c: Compilation) -> tuple[object, ...]:
 
 
 def _only_created_again(run: Run, c: Compilation, work: dict[str, float], elsewhere: _Costs) -> bool:
-    """Return whether ``c`` was compiled only because an object that its line passes to a library's function
-    was created again: an earlier program for the same function and line had equal costs, and no shape
-    changed. False if costs are unknown.
+    """Return whether ``c`` was compiled only because an object that its line passes to a library's function,
+    or to a loop of JAX, was created again: an earlier program for the same function and line had equal costs,
+    and no shape changed. False if costs are unknown.
 
     Args:
       work: the costs of the program of ``c`` (XLA's cost analysis: flops, bytes, ...).
       elsewhere: the costs of the earlier programs, by function and line (``_innermost``).
     """
-    if c.function.seen.eager or not work or work not in elsewhere.get(_innermost(c), ()):
+    eager = c.function.seen.eager and c.function.seen.name not in LOOPS
+    if eager or not work or work not in elsewhere.get(_innermost(c), ()):
         return False
     kinds = {cause.kind for cause in causes.of(run, c)}
     return causes.created_again(run, c) and not SHAPES.intersection(kinds)

@@ -138,7 +138,7 @@ def _page(
     if users:
         yield from _functions(run, users, places, everything=everything)
     elif run.functions:
-        yield line("None of your functions was compiled.")
+        yield line("None of your functions was compiled as a program of its own.")
     else:
         yield line("Nothing was compiled in this run.")
         if not run.processes:
