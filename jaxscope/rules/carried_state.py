@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jaxscope.analysis.paths import root, tokens
-from jaxscope.model import predictions
+from jaxscope.model import causes, predictions
 from jaxscope.model.predictions import PENDING, WITHDRAWN, Prediction
 from jaxscope.model.run import Run
 from jaxscope.rules.arguments import dtype_of, typed
@@ -24,6 +24,13 @@ def carried_state(run: Run) -> Iterator[Finding]:
     """Yield a finding for each recompile that is predicted for the next call, because it will get a result of
     another form."""
     placed = {(f.id, root(i.path)) for f, (_, found) in moved(run) for i, _ in found}
+    recompiled = {
+        cause.after
+        for f in run.functions.values()
+        if f.user
+        for c in causes.recompiles(f, run)
+        for cause in causes.of(run, c)[:1]
+    }
     found = predictions.predictions(run)
     other = {(p.after.function.id, p.argument) for p in found if p.status == WITHDRAWN}
     for p in found:
@@ -37,6 +44,8 @@ def carried_state(run: Run) -> Iterator[Finding]:
             continue
         if p.status is None and _has_another_name(p):
             continue  # for example an optimizer's first moments, a tree like the parameters
+        if p.status is None and isinstance(p.causes[0].after, Placement) and p.causes[0].after in recompiled:
+            continue  # a recompile for arrays with this sharding is a finding
         yield Finding(
             code="JX130",
             severity=WARNING,

@@ -69,6 +69,7 @@ INTO_ONE_STEP = frozenset(
         "fix-jit-around-call",
         "fix-jit-method",
         "fix-jit-around-body",
+        "fix-jit-step-function",
         "fix-jit-new-function",
     }
 )

@@ -373,6 +373,9 @@ def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
     source, n = sources.of(run)(p.line.file), p.line.line
     if jitted is None and (passed := jit_decorators.new_function_passed(source, n)) is not None:
         return message("fix-jit-with-definition", name=passed[0], outer=passed[1])
+    method = _method_of_model(run, p) if jitted is None else None
+    if method is not None:
+        return method
     if jitted is None:
         return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
     new = line_names.defined_in_loop(source, n)
@@ -388,6 +391,17 @@ def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
     name, captured = new
     also = _as_arguments(captured)
     return message("fix-jit-new-function", name=name, captured=also, how=as_in(jitted))
+
+
+def _method_of_model(run: Run, p: Payer) -> Message | None:
+    """Return the advice to jit the method that contains the line of ``p``, if it is a method of a module of
+    Equinox or nnx, whose arguments can be modules. None otherwise."""
+    name = p.line.function
+    library = line_names.module_library(sources.of(run)(p.line.file), name)
+    if library not in ("equinox", "flax.nnx"):
+        return None
+    how, function = jit_decorators.MODULES[library.partition(".")[0]], name.replace(".<locals>", "")
+    return message("fix-jit-step-function", function=function, how=how, calls=None, statics=None)
 
 
 def _as_arguments(captured: Sequence[str]) -> Message | None:

@@ -9,7 +9,7 @@ from jaxscope.model.records import Function
 from jaxscope.rules.recompiles import UNNAMED, Group, recompile_rule
 from jaxscope.schema.causes import Cause, Placement, Setting
 from jaxscope.schema.findings import WARNING, Fix
-from jaxscope.schema.messages import message
+from jaxscope.schema.messages import Names, message
 
 PMAP, NNX_JIT = "jax.pmap", "flax.nnx.jit"  # names of wrappers
 OF_A_MESH = "Mesh('"  # the beginning of a mesh's text, if the mesh has axes
@@ -45,6 +45,7 @@ def kept(function: Function, path: str | None, cause: Cause) -> Fix:
     words = message(
         "fix-keep-sharding",
         function=name,
+        leaves=message("these-leaves") if cause.count > 1 else None,
         path=at,
         passed=None if was is None else message("the-sharding", sharding=was.text),
         returned=None if now is None else message("the-sharding", sharding=now.text),
@@ -54,10 +55,20 @@ def kept(function: Function, path: str | None, cause: Cause) -> Fix:
 
 def _for_pmap(function: Function, path: str | None, cause: Cause) -> Fix | None:
     """Return the advice to place the whole argument that contains ``path`` like a result of ``jax.pmap`` that
-    ``function`` later gets, with the sharding ``cause.after``. Return None if there is no such sharding, or
-    if ``place_for_pmap`` returns None."""
-    now = cause.after
-    return place_for_pmap(function, path, now.mesh, now.spec) if isinstance(now, Placement) else None
+    ``function`` later gets, with the sharding ``cause.after``; if both shardings are those of results of
+    ``jax.pmap``, the advice to give the mesh axis one name. Return None if there is no such sharding, or if
+    ``place_for_pmap`` returns None."""
+    was, now = cause.before, cause.after
+    if not isinstance(now, Placement):
+        return None
+    fix = place_for_pmap(function, path, now.mesh, now.spec)
+    if fix is None or not isinstance(was, Placement) or not was.mesh or not now.mesh or len(was.mesh) != 1:
+        return fix
+    names = was.mesh[0][0], now.mesh[0][0]
+    if len({*names}) == 1 or any(name.startswith("_") for name in names):
+        return fix
+    words = message("fix-one-axis-name", path=root(path) if path else UNNAMED, names=Names(names))
+    return Fix(words, "axis_name", {"path": path, "names": list(names)})
 
 
 def place_for_pmap(
@@ -90,6 +101,8 @@ def changing_sharding(group: Group) -> Fix:
 @recompile_rule("JX116", "changing-commitment", WARNING, "committed")
 def changing_commitment(group: Group) -> Fix:
     path = group.cause.path
+    if path is not None and NNX_JIT in group.function.seen.wrappers:
+        return Fix(message("fix-commit-object", path=root(path)), "device_put", {"path": root(path)})
     return Fix(message("fix-same-commitment", path=path or UNNAMED), "device_put", {"path": path})
 
 

@@ -602,9 +602,14 @@ TEMPLATES = {
         " {sharding}: {path} = jax.device_put({path}, NamedSharding(mesh, PartitionSpec()))"
     ),
     "fix-keep-sharding": (
-        "before the first call, use jax.device_put to give {path} the sharding with which {function} returns"
-        " it{returned}; or set out_shardings= of {function} to the sharding that {path} had in the first"
-        " call{passed}"
+        "before the first call, use jax.device_put to give {leaves}{path} the sharding with which {function}"
+        " returns it{returned}; or set out_shardings= of {function} to the sharding that {path} had in the"
+        " first call{passed}"
+    ),
+    "these-leaves": "these leaves of ",
+    "fix-one-axis-name": (
+        "{path} comes from several jax.pmap, which name the axis of the devices {names}: give all of them the"
+        " same axis_name, so that their results have the same sharding"
     ),
     "fix-place-for-pmap": (
         "before the first call, and after {path} has got its axis for the devices, give it the sharding that"
@@ -624,6 +629,11 @@ TEMPLATES = {
     ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",
+    "fix-commit-object": (
+        "before the first call, commit all arrays of {path} to the device of the other arguments:"
+        " nnx.update({path}, jax.device_put(nnx.state({path}), device)), where device is jax.devices()[0] if"
+        " there is only one"
+    ),
     "fix-same-commitment": (
         "before the first call, put {path} on the device of the other arguments with jax.device_put, so that"
         " it is committed in all calls; or remove the jax.device_put that commits it later"
