@@ -55,19 +55,26 @@ def kept(function: Function, path: str | None, cause: Cause) -> Fix:
 
 def _for_pmap(function: Function, path: str | None, cause: Cause) -> Fix | None:
     """Return the advice to place the whole argument that contains ``path`` like a result of ``jax.pmap`` that
-    ``function`` later gets, with the sharding ``cause.after``; if both shardings are those of results of
-    ``jax.pmap``, the advice to give the mesh axis one name. Return None if there is no such sharding, or if
-    ``place_for_pmap`` returns None."""
-    was, now = cause.before, cause.after
-    if not isinstance(now, Placement):
+    ``function`` later gets, with the sharding ``cause.after``. Return None if there is no such sharding, or
+    if ``place_for_pmap`` returns None."""
+    now = cause.after
+    return place_for_pmap(function, path, now.mesh, now.spec) if isinstance(now, Placement) else None
+
+
+def _one_axis_name(group: Group) -> Fix | None:
+    """Return the advice to give the axis of all ``jax.pmap`` one name, if the array that changed came from
+    two of them with different names, according to the source of the line that calls the function. None
+    otherwise."""
+    site = group.calls[-1].site
+    both = [v.mesh for v in (group.cause.before, group.cause.after) if isinstance(v, Placement) and v.mesh]
+    names = tuple(dict.fromkeys(axis[0] for mesh in both for axis in mesh))
+    if site is None or PMAP not in group.function.seen.wrappers or len(both) != 2 or len(names) != 2:
         return None
-    fix = place_for_pmap(function, path, now.mesh, now.spec)
-    if fix is None or not isinstance(was, Placement) or not was.mesh or not now.mesh or len(was.mesh) != 1:
-        return fix
-    names = was.mesh[0][0], now.mesh[0][0]
-    if len({*names}) == 1 or any(name.startswith("_") for name in names):
-        return fix
-    words = message("fix-one-axis-name", path=root(path) if path else UNNAMED, names=Names(names))
+    lines = [line for line in (group.source(site.file) or "").splitlines() if "pmap" in line]
+    if not all(any(f'"{name}"' in line or f"'{name}'" in line for line in lines) for name in names):
+        return None
+    path = root(group.cause.path) if group.cause.path is not None else UNNAMED
+    words = message("fix-one-axis-name", path=path, names=Names(names))
     return Fix(words, "axis_name", {"path": path, "names": list(names)})
 
 
@@ -133,6 +140,9 @@ def changing_mesh(group: Group) -> Fix | None:
         ):
             return None  # each place uses its own mesh: each mesh needs its own program
         return Fix(message("fix-same-mesh-around"), "set_mesh")
+    one_name = _one_axis_name(group)
+    if one_name is not None:
+        return one_name
     if group.came_back:
         return kept(group.function, group.cause.path, group.cause)
     path = group.cause.path

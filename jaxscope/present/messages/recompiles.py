@@ -608,7 +608,7 @@ TEMPLATES = {
     ),
     "these-leaves": "these leaves of ",
     "fix-one-axis-name": (
-        "{path} comes from several jax.pmap, which name the axis of the devices {names}: give all of them the"
+        "{path} comes from two functions under jax.pmap, which name the axis of the devices {names}: give both the"
         " same axis_name, so that their results have the same sharding"
     ),
     "fix-place-for-pmap": (
