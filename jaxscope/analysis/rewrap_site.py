@@ -628,6 +628,11 @@ def prints_its_value(source: str | None, line: int) -> bool:
     return isinstance(called, ast.Call) and isinstance(called.func, ast.Name) and called.func.id == "print"
 
 
+def returns_its_value(source: str | None, line: int) -> bool:
+    """Return whether ``line`` is in a ``return`` statement."""
+    return any(isinstance(n, ast.Return) and spans(n, line) for n in ast.walk(syntax(source).tree))
+
+
 def _statement(source: str | None, line: int) -> ast.Assign | ast.AnnAssign | ast.Expr | None:
     """Return the assignment or the call on ``line``; None if it has neither."""
     kinds = (ast.Assign, ast.AnnAssign, ast.Expr)

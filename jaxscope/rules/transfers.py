@@ -4,6 +4,7 @@ between host and device) and JX511 (an argument is on another device than the pr
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
@@ -34,6 +35,7 @@ from jaxscope.analysis.rewrap_site import (
     loop_around,
     prints_its_value,
     reached_now_and_then,
+    returns_its_value,
     runs_once,
     syntax,
     tests_a_remainder_first,
@@ -86,15 +88,18 @@ def host_copy(run: Run) -> Iterator[Finding]:
     """Yield findings about lines at which the program waits in each step or in a loop for a value from the
     device, and need not. Lines of one loop with similar advice have one finding together."""
     loops: dict[tuple[Hashable, ...], list[Finding]] = {}
-    for at, found in sorted(_waiting(run), key=lambda pair: pair[0].place):
+    for at, above, found in sorted(_waiting(run), key=lambda one: one[0].place):
         header = loop_from(sources.of(run)(at.file), at.line)
         if isinstance(header, ast.For) and isinstance(header.iter, (ast.Name, ast.Attribute)):
             continue  # a loop over an array, about which there are JX133 and JX605
-        loop = loop_around(sources.of(run)(at.file), at.line)
+        in_loops = (
+            (line, loop_around(sources.of(run)(line.file), line.line)) for line in (at, above) if line
+        )
+        line, loop = next((pair for pair in in_loops if pair[1] is not None), (at, None))
         alone = at if loop is None else None
         fix = fix_of(found)
         advice = None if fix is None or slug_of(found) in READ_LESS else repr(fix.words)
-        loops.setdefault((at.file, loop, alone, advice), []).append(found)
+        loops.setdefault((line.file, loop, alone, advice), []).append(found)
     for members in _by_advice(loops):
         yield _of_several_lines(members)
 
@@ -139,9 +144,10 @@ def _of_several_lines(members: list[Finding]) -> Finding:
 
 
 @cached_until_changed
-def _waiting(run: Run) -> list[tuple[Frame, Finding]]:
-    """Return (line, finding) for each line at which the program waits in each step or in a loop for a value
-    from the device, and need not."""
+def _waiting(run: Run) -> list[tuple[Frame, Frame | None, Finding]]:
+    """Return (line, the line that calls its function in a loop, finding) for each line at which the program
+    waits in each step or in a loop for a value from the device, and need not. The second line is None if the
+    first is in no helper function."""
     lines: dict[Hashable, list[Transfer]] = {}
     for t in model.transfers(run):
         if t.source is None or _repeats(run, t) is None or _is_needed_then(run, t, t.source):
@@ -180,13 +186,13 @@ def _waiting(run: Run) -> list[tuple[Frame, Finding]]:
             at_most=True,
             timed=True,
         )
-        found.append((t.source, finding))
+        found.append((t.source, model.called_at(run, t), finding))
     return found
 
 
 def printing_lines(run: Run) -> set[tuple[str, int]]:
     """Return (file, line number) of the lines that JX601 advises to print less often."""
-    return {at.place for at, f in _waiting(run) if slug_of(f) == PRINT_LESS}
+    return {at.place for at, _, f in _waiting(run) if slug_of(f) == PRINT_LESS}
 
 
 def _repeats(run: Run, t: Transfer) -> tuple[Message, str | None] | None:
@@ -429,10 +435,12 @@ def _instead(run: Run, t: Transfer, at: Frame) -> Fix:
         return Fix(words, "stack", {"name": indexed})
     if draws_one(t.text):
         return Fix(message("fix-draw-on-host"), "numpy")
-    method = given_to_object(source, at.line)
+    above = model.called_at(run, t) if returns_its_value(source, at.line) else None
+    used = [(sources.of(run)(line.file), line.line) for line in (at, above) if line is not None]
+    method = next(filter(None, itertools.starmap(given_to_object, used)), None)
     if method is not None:
         return Fix(message("fix-read-for-method", method=method), "batch", {"method": method})
-    through = reaches_next_iteration(source, at.line)
+    through = next(filter(None, itertools.starmap(reaches_next_iteration, used)), None)
     if through is not None:
         return Fix(message("fix-read-for-several", name=through), "batch", {"name": through})
     if prints_its_value(source, at.line):

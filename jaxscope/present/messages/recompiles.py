@@ -608,8 +608,8 @@ TEMPLATES = {
     ),
     "these-leaves": "these leaves of ",
     "fix-one-axis-name": (
-        "{path} comes from two functions under jax.pmap, which name the axis of the devices {names}: give both the"
-        " same axis_name, so that their results have the same sharding"
+        "{path} comes from two functions under jax.pmap, which name the axis of the devices {names}: give"
+        " both the same axis_name, so that their results have the same sharding"
     ),
     "fix-place-for-pmap": (
         "before the first call, and after {path} has got its axis for the devices, give it the sharding that"
