@@ -337,6 +337,7 @@ def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
     out, unless the finding is about all its compilations."""
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
+    named = set[str]()  # compilations that a finding about lines names
     unrolled = set[str]()  # functions and programs with a finding about all their compilations
     for finding in findings:
         if finding.function is not None and finding.code == UNROLLED:
@@ -346,6 +347,7 @@ def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
         if finding.code in (CODE, OPERATIONS) or (finding.code == UNROLLED and finding.function is None):
             sources = (finding.source, *(e.source for e in finding.evidence))
             lines.update(line.place for line in sources if line is not None)
+            named.update(e.compilation for e in finding.evidence if e.compilation is not None)
         for e in finding.evidence:
             if isinstance(e.text, Message) and e.text.slug == RESIZED_TOO and e.source is not None:
                 lines.add(e.source.place)
@@ -356,7 +358,7 @@ def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
                 parts.setdefault((True, _place(part.line)), []).append(part)
     for p in payers(run):
         left = [c for c in p.compilations if c.function.id not in unrolled and c.program not in unrolled]
-        if _place(p.line) not in lines and left:
+        if left and _place(p.line) not in lines and named.isdisjoint(c.id for c in p.compilations):
             again = sum(c.seconds for c in p.again if c in left)
             part = Unadvised(p.line, [], len(left), sum(c.seconds for c in left), again)
             parts.setdefault((False, _place(p.line)), []).append(part)

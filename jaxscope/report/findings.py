@@ -14,7 +14,7 @@ from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.schema.findings import ERROR, WARNING, Finding
 
 SHOWN = 8  # findings that are listed
-LONGEST = 800  # characters of a title or a fix; longer ones are cut
+LONGEST = 1_200  # characters of a title or a fix; longer ones are cut
 
 
 def section(findings: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:

@@ -73,6 +73,7 @@ INTO_ONE_STEP = frozenset(
         "fix-jit-new-function",
     }
 )
+MOST_LINES = 12  # that advice to jit lines names
 FEW_FUNCTIONS = 2  # whose lines a finding names; if there are more, it names their caller
 MOST_OF_SIZES = 0.8  # share of a line's recompiles that one loop has to lead to
 FEW_SIZES = 8  # with more sizes, jit alone may compile longer than the operations outside jit did
@@ -144,15 +145,14 @@ def _with_sizes_of_one_loop(
     run: Run, together: Sequence[tuple[Place, list[Avoidable]]]
 ) -> list[tuple[Place, list[Avoidable]]]:
     """Return ``together``, groups of lines, but join those whose operations recompile because sizes of arrays
-    change, if one loop leads to all of them: the remedy is one size in this loop. A loop that calls all
-    operations through one function counts before the loops inside this function."""
+    change, if one loop leads to all of them: the remedy is one size in this loop. Of several loops, that
+    counts which leads to the most groups, and of these the innermost."""
     loops = {k: _loops_of_sizes(run, lines) for k, (_, lines) in enumerate(together)}
-    innermost = {found[0] for found in loops.values() if found}
+    leads = Counter((loop.file, loop.line) for found in loops.values() for loop in found)
     groups: dict[tuple[str, int], dict[int, Iteration]] = {}
     for k, found in loops.items():
-        through = [loop for loop in found if loop in innermost and loop.function is not None]
         if found:
-            loop = through[-1] if through else found[0]
+            loop = max(found, key=lambda one: leads[one.file, one.line])
             groups.setdefault((loop.file, loop.line), {})[k] = loop
     whole, joined = list[tuple[Place, list[Avoidable]]](), set[int]()
     for members in (members for members in groups.values() if len(members) > 1):
@@ -166,8 +166,8 @@ def _with_sizes_of_one_loop(
 
 def _loops_of_sizes(run: Run, lines: Sequence[Avoidable]) -> list[Iteration]:
     """Return the loops, innermost first, that led to most recompiles of ``lines``, each with the function
-    that it called. Empty if fewer than half of the lines recompile because sizes of arrays change, or if the
-    advice for a line is neither jit nor one size."""
+    that it called, or None if it called several. Empty if fewer than half of the lines recompile because
+    sizes of arrays change, or if the advice for a line is neither jit nor one size."""
     resized = [line.payer for line in lines if payers.sizes_change(run, line.payer)]
     again = [c for p in resized for c in p.again]
     advised = {slug_of(line.finding) for line in lines} <= INTO_ONE_STEP | OF_SIZES | {FINAL}
@@ -183,9 +183,16 @@ def _loops_of_sizes(run: Run, lines: Sequence[Avoidable]) -> list[Iteration]:
                     chain.append(Iteration(at.file, first, below))
             below = at.function
         chains.append(chain)
-    often = Counter(loop for chain in chains for loop in set(chain))
-    longest = max(chains, key=lambda chain: sum(often[loop] for loop in chain))
-    return [loop for loop in longest if often[loop] >= MOST_OF_SIZES * len(chains)]
+    called: dict[tuple[str, int], list[str | None]] = {}
+    for chain in chains:
+        for loop in set(chain):
+            called.setdefault((loop.file, loop.line), []).append(loop.function)
+    longest = max(chains, key=lambda chain: sum(len(called[loop.file, loop.line]) for loop in chain))
+    return [
+        loop if len({*called[loop.file, loop.line]}) == 1 else loop._replace(function=None)
+        for loop in longest
+        if len(called[loop.file, loop.line]) >= MOST_OF_SIZES * len(chains)
+    ]
 
 
 def _passes_other_sizes(lines: Sequence[Avoidable], others: Sequence[Sequence[Avoidable]]) -> bool:
@@ -692,7 +699,7 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
             within = {at.line for p in lines if (found := _in_loop(run, p)) for at in found[:1]}
             what = message(
                 "of-lines-in-each-iteration" if len(within) > 1 else "of-line-in-each-iteration",
-                numbers=line_numbers(within),
+                numbers=line_numbers(within, MOST_LINES),
                 loop=loop_line,
             )
         words = message("fix-jit-step", what=what, how=how, state=state if attributes else None)

@@ -121,6 +121,8 @@ def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, i
     if raises or text.lstrip().startswith("assert "):
         return extended(fix, "fix-check-outside", line=at, expression=expression)
     if _CONDITION.search(text) is None or _ends(run, at, loop):
+        if read.text is None and text.startswith("print("):
+            return message("read-by-print", line=at)
         quoted = f"'{expression}'" if " " in expression else expression
         return message("read-at-line-of", expression=quoted, line=at)
     around = loop_around(source, at.line) if at is not None and ends_the_loop(source, at.line) else None

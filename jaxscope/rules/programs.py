@@ -33,9 +33,9 @@ LINES = 4  # line numbers in one title
 SERIES = 3  # the fewest numbers that are written as ``14 to 16``
 
 
-def line_numbers(lines: Iterable[int]) -> Names:
+def line_numbers(lines: Iterable[int], most: int = LINES) -> Names:
     """Return line numbers for a message, with three or more numbers in a row as one part: ``14 to 17, 20 and
-    2 more``."""
+    2 more``. At most ``most`` parts are named; the lines of the others are counted."""
     parts: list[list[int]] = []
     for n in sorted(set(lines)):
         if parts and parts[-1][-1] == n - 1:
@@ -44,11 +44,11 @@ def line_numbers(lines: Iterable[int]) -> Names:
             parts.append([n])
     names: list[str | Message] = []
     for part in parts:
-        if len(part) >= SERIES and len(names) < LINES:
+        if len(part) >= SERIES and len(names) < most:
             names.append(message("lines-from-to", first=str(part[0]), last=str(part[-1])))
         else:
             names += [str(n) for n in part]
-    return Names(tuple(names), LINES)
+    return Names(tuple(names), most)
 
 
 def on_lines(lines: Names) -> Message:

@@ -792,6 +792,7 @@ TEMPLATES = {
         "{fix}. A jitted function cannot read the value of an array: leave {reads} outside of it"
     ),
     "read-at-line-of": "{expression} ({line})",
+    "read-by-print": "the call of print at {line}",
     "fix-check-outside": (
         "{fix}. A jitted function cannot check {expression} at {line}: return the values to check, and"
         " check them outside of the function"
