@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 from jaxscope.analysis import line_names, loop_calls, masks, sizes_under_jit
+from jaxscope.analysis.key_reuse import called_in
 from jaxscope.analysis.rewrap_site import ends_the_loop, loop_around, only_raises
 from jaxscope.model import sources, transfers
 from jaxscope.model.run import Run
@@ -164,19 +165,25 @@ def _within(at: Frame, loop: tuple[str, int, int] | None) -> bool:
 def _reads(
     run: Run, functions: Functions, loop: tuple[str, int, int] | None, *, iteration: bool = False
 ) -> list[Transfer]:
-    """Return the copies to the host that ``functions`` make because Python needs the value (``if x > 0``,
-    ``float(x)``), and those that the lines of ``loop`` make for a condition, one of each line. If
-    ``iteration`` is True, an iteration of the loop is to be jitted, and also return other values that its
-    lines read."""
+    """Return the copies to the host that ``functions``, and functions of their files that they call, make
+    because Python needs the value (``if x > 0``, ``float(x)``), and those that the lines of ``loop`` make for
+    a condition, one of each line. If ``iteration`` is True, an iteration of the loop is to be jitted, and
+    also return other values that its lines read."""
     found: dict[tuple[str, int], Transfer] = {}
+    inside = {
+        (file, name)
+        for file, function in functions
+        for name in called_in(sources.of(run)(file), {function.rpartition(".")[2]}, surely=True)
+    }
     for t in transfers.transfers(run):
         at = t.source
         if t.direction != transfers.TO_HOST or at is None:
             continue
-        of_function, of_loop = (at.file, at.function) in functions, _within(at, loop)
+        of_function = not inside.isdisjoint((at.file, name) for name in at.function.split("."))
+        of_loop = _within(at, loop)
         if of_function or (of_loop and (iteration or t.kind == "bool")):
             text = sources.line(run, at)
-            called = of_function or t.kind == "bool" or f"{t.kind}(" in text
+            called = (at.file, at.function) in functions or t.kind == "bool" or f"{t.kind}(" in text
             if text and called and _needs_the_value(t.kind, text):
                 found.setdefault(at.place, t)
     return list(found.values())

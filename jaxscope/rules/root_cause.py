@@ -371,8 +371,19 @@ def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
     loop = Frame(*inner) if inner else None
     if loop is None and slug_of(compiled) == "fix-jit-step" and isinstance(running.subject, tuple):
         _, file, line = running.subject
-        loop = Frame(file, line, "")  # the iteration to be jitted may be that of a loop around this one
+        around, begin = loop_calls.loop_from(sources.of(run)(file), line), _begin(compiled)
+        outside = around is not None and begin is not None and begin[0] == file and line < begin[1]
+        if not outside or around is None or begin is None or not spans(around, begin[1]):
+            loop = Frame(file, line, "")  # a loop inside the iteration that is to be jitted
     return with_inner_loops(run, fix, [loop] if loop is not None and loop.place != compiled.subject else [])
+
+
+def _begin(f: Finding) -> tuple[str, int] | None:
+    """Return (file, line) of the loop that the finding ``f`` of JX133 is about; None if it is about none."""
+    match f.subject:
+        case (str(file), int(line), *_):
+            return file, line
+    return None
 
 
 def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
