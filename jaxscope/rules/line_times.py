@@ -8,7 +8,7 @@ import builtins
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -461,6 +461,9 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     # The loop stays outside of functions that it calls.
     inside = not jitted or loop.line.function.replace(".<locals>", "") in jitted
     lines_of_loop = (loop.line.file, loop.line.line, loop.last) if inside else None
+    # A gradient of a jitted function runs its operations on the lines of the loop.
+    own = loop.line.function
+    reached = [t for t in loop.times if inside or t.stack[0].function == own or _is_in(t, jitted)]
     if "fix-jit-around-read" not in jit_obstacles.slugs(fix):
         fix = jit_obstacles.with_obstacles(run, fix, functions, functions, lines_of_loop)
     return Finding(
@@ -474,11 +477,17 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
             for line, seconds in dict.fromkeys([*lines[:LINES], *loop.lines()[:LINES]])
         ],
         fix=fix,
-        seconds=loop.seconds,
+        seconds=loop.seconds * sum(t.seconds for t in reached) / sum(t.seconds for t in loop.times),
         at_most=code == "JX606",  # the device may compute meanwhile
         subject=subject(code, loop.line),
         timed=True,
     )
+
+
+def _is_in(t: LineTime, functions: Collection[str]) -> bool:
+    """Return whether ``t`` was spent in one of ``functions`` (qualified names without ``<locals>``), or in
+    functions that they call."""
+    return any(at.function.replace(".<locals>", "") in functions for at in t.stack)
 
 
 def _without_attributes(run: Run, fix: Fix, loop: Loop) -> Fix:
