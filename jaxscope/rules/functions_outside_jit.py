@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence, Set
 from typing import TypeAlias
 
 from jaxscope.analysis import line_names
-from jaxscope.analysis.rewrap_site import loop_around
+from jaxscope.analysis.rewrap_site import loop_around, loops_around
 from jaxscope.model import payers, sources
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
-from jaxscope.rules import jit_obstacles, loop_functions, outside_jit
+from jaxscope.rules import jit_obstacles, loop_functions, outside_jit, root_cause
 from jaxscope.rules.programs import line_numbers
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -56,7 +56,7 @@ def find(run: Run, left: Sequence[Payer]) -> Iterator[tuple[Finding, Set[str]]]:
         if len(own) >= FEWEST and len(lines) >= fewest and _avoidable(own) >= share * total:
             found = {inner: m for inner, m in found.items() if not m.keys() <= members.keys()}
             found[part] = members
-    resized = {c.id for p in direct if payers.sizes_change(run, p) for c in p.compilations}
+    resized = {c.id for p in direct if payers.sizes_change(run, p) for c in p.again}
     for (file, function), members in found.items():
         grows = 3 * len(resized & members.keys()) >= len(members)
         again = sum(c.id in members for p in direct for c in p.again)
@@ -125,6 +125,8 @@ def _of_function(
     fix = loop_functions.as_a_whole(run, file, outer, calls) if whole else None
     if fix is None:
         fix = Fix(message("fix-jit-parts", pad=message("and-pad-inside") if grows else None), "jit")
+    elif 2 * again < len(applied):  # else the sizes differ from iteration to iteration, which scan cannot do
+        fix = root_cause.with_inner_loops(run, fix, _loops(run, (file, outer), [c for c, _ in applied]))
     part = {(file, function)}
     parts = Fix(message("fix-jit-parts", pad=None), "jit")
     fix, as_parts = (jit_obstacles.with_obstacles(run, f, part, part) for f in (fix, parts))
@@ -149,6 +151,18 @@ def _of_function(
         at_most=True,
         timed=True,
     )
+
+
+def _loops(run: Run, part: _Part, compiled: Sequence[Compilation]) -> list[Frame]:
+    """Return the first lines of the Python loops around the operations ``compiled``, in the function ``part``
+    (file, function) and in functions that it called for them."""
+    found: dict[tuple[str, int], Frame] = {}
+    for c in compiled:
+        names = [(at.file, at.function) for at in c.lines]
+        for at in c.lines[: names.index(part) + 1]:
+            for first, _ in loops_around(sources.of(run)(at.file), at.line):
+                found.setdefault((at.file, first), Frame(at.file, first, at.function))
+    return list(found.values())
 
 
 def _of_line(line: Frame, applied: Sequence[_Applied]) -> Evidence:

@@ -387,11 +387,11 @@ def _begin(f: Finding) -> tuple[str, int] | None:
 
 
 def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
-    """Return ``_with_time_of_line(findings)``, but merge a finding about the compilations of operations
+    """Return ``_with_time_of_line(run, findings)``, but merge a finding about the compilations of operations
     outside jit (JX133) with a finding about the time of a loop that runs these operations (JX605), if jit
     solves both, or if the loop takes at least MORE times as long as the compilations. Findings about the
     creation of parameters are not merged. At the end, apply ``_with_operations``."""
-    kept = _with_time_of_line(findings)
+    kept = _with_time_of_line(run, findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
         compiled = [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]
@@ -522,7 +522,7 @@ def _runs(run: Run, compiled: Finding, running: Finding) -> bool:
     return 2 * sum(t.seconds for t in inside) >= sum(t.seconds for t in times)
 
 
-def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
+def _with_time_of_line(run: Run, findings: list[Finding]) -> list[Finding]:
     """Return ``findings``, but merge each finding about the time of operations in a loop (JX605) into the
     finding about the line that takes most of this time: about writes into a large array (JX607), items that
     are copied one at a time (JX604), or copies of which few rows are used (JX602)."""
@@ -534,7 +534,10 @@ def _with_time_of_line(findings: list[Finding]) -> list[Finding]:
         line = next((f for f in here if slug_of(f) != "fix-convert-list" or (f.seconds or 0.0) >= half), None)
         if line is not None:
             severity = WARNING if WARNING in (line.severity, running.severity) else line.severity
-            kept = merged(kept, line, [running], titles=True, severity=severity, seconds=running.seconds)
+            seconds = running.seconds or 0.0
+            if line.code == "JX607" and line.source is not None:  # waiting, too, is for the copies
+                seconds = max(seconds, line_times.seconds_at(run, {line.source.place}) or 0.0)
+            kept = merged(kept, line, [running], titles=True, severity=severity, seconds=seconds)
     jitted = {f.subject for f in kept if f.code == "JX605" and _is_jit(f)}
     # The writes of a loop whose operations are to be jitted are then inside jit, too.
     return [f for f in kept if f.code != "JX607" or f.seconds or ("JX605", *_loop_of(f)) not in jitted]

@@ -70,7 +70,8 @@ TEMPLATES = {
     "calls-in-a-loop": "the calls of {function} in the loop at {line}",
     "lines-of-one-function": "lines {numbers} of {function}, with the functions that they call,",
     "fix-jit-parts": (
-        "put these lines into one jitted function, or into a few, and compute constant arrays with NumPy{pad}"
+        "put what these lines compute with JAX into one jitted function, or into a few, and compute constant"
+        " arrays with NumPy{pad}"
     ),
     "lines-of-a-callback": "lines {numbers} of {function}, which a compiled program calls back,",
     "line-of-a-callback": "line {numbers} of {function}, which a compiled program calls back,",

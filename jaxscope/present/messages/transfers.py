@@ -9,7 +9,8 @@ TEMPLATES = {
         "write inside a jitted function that gets {name}, the index and the values as arguments, and donates"
         " {name}: jax.jit(write, donate_argnums=0). Define and jit write once, outside of all"
         " functions that run repeatedly, and use its result as the new {name}: XLA then writes in place. Or"
-        " collect the parts, and put them together once after the loop"
+        " collect the parts in a list, and put them together once after the loop, with np.stack or"
+        " np.concatenate"
     ),
     "line-with": "the line with {expressions}",
     "read-each-step": (
