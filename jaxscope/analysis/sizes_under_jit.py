@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from jaxscope.analysis.line_names import full_name, function, imported, takes_objects
 from jaxscope.analysis.rewrap_site import (
@@ -31,8 +31,16 @@ _SIZED = dict.fromkeys(
 _DRAWING_OF = frozenset({"choice", "permutation"})
 _NUMBER = re.compile(r"n|num|count|length|size|(?:n|num|max)_\w+|\w+_(?:size|count|length)", re.IGNORECASE)
 _BUILTINS = frozenset(dir(builtins))
-# Functions whose first or second argument is a size
-_WITH_SIZE = frozenset({"zeros", "ones", "full", "empty", "arange", "eye", "range", "one_hot", "linspace"})
+# Functions with arguments that are sizes -> their positions
+_WITH_SIZE = {
+    **dict.fromkeys(("zeros", "ones", "full", "empty"), (0,)),
+    **dict.fromkeys(("arange", "range"), (0, 1, 2)),
+    **dict.fromkeys(("one_hot", "split", "tile", "repeat", "top_k"), (1,)),
+    "eye": (0, 1),
+    "linspace": (2,),
+}
+_NAMED_SIZES = frozenset({"num", "num_classes", "length", "total_repeat_length"})  # keywords that are sizes
+_KNOWN = frozenset({"shape", "ndim", "size", "dtype"})  # attributes of arrays that jit knows
 # Functions that get a shape as one of their first three arguments
 _WITH_SHAPE = frozenset(
     {"zeros", "ones", "full", "empty", "reshape", "broadcast_to", "normal", "uniform", "bernoulli", "randint"}
@@ -90,6 +98,8 @@ def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[st
     for n in ast.walk(defined):
         if isinstance(n, (ast.If, ast.While, ast.IfExp)):
             static |= {m.id for m in _operands(n.test) if isinstance(m, ast.Name)}
+        if isinstance(n, ast.Slice):
+            static |= _names(part for part in (n.lower, n.upper, n.step) if part is not None)
         if not isinstance(n, ast.Call):
             continue
         if isinstance(n.func, ast.Name) and n.func.id in parameters:
@@ -98,13 +108,12 @@ def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[st
         if called in _DRAWING_OF:  # of a number, jit must know the value
             values = [*n.args[1:2], *(k.value for k in n.keywords if k.arg in ("a", "x"))]
             static |= {v.id for v in values if isinstance(v, ast.Name) and _NUMBER.fullmatch(v.id)}
-        if called in _WITH_SHAPE:
-            shapes = [*n.args[:3], *(k.value for k in n.keywords if k.arg in ("shape", "newshape"))]
-            tuples = [a for a in shapes if isinstance(a, ast.Tuple)]
-            static |= {m.id for a in tuples for m in ast.walk(a) if isinstance(m, ast.Name)}
+        static |= _names([*_shapes_of(n), *_sizes_of(n)])
+        if called == "reshape" and not full_name(n.func, names).startswith(("jax.", "numpy.")):
+            static |= _names(n.args)  # x.reshape(n, -1)
         if called in _WITH_SIZE:
-            static |= {a.id for a in n.args[:2] if isinstance(a, ast.Name)}
-        elif called is not None and (own := function(source, called)) is not None and called != name:
+            continue
+        if called is not None and (own := function(source, called)) is not None and called != name:
             inner = python_parameters(source, called, depth - 1) if depth else None
             if inner is None:
                 return None
@@ -113,7 +122,43 @@ def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[st
             package = full_name(n.func, names).partition(".")[0]
             if package not in ("jax", "numpy", "math", "functools"):
                 return None
+    assigned = [n for n in ast.walk(defined) if isinstance(n, ast.Assign)]
+    for n in reversed(assigned):  # the names from which sizes are computed
+        if any(isinstance(target, ast.Name) and target.id in static for target in n.targets):
+            static |= _names([n.value])
     return tuple(p for p in parameters if p in static)
+
+
+def _shapes_of(call: ast.Call) -> list[ast.expr]:
+    """Return the arguments of ``call`` that are shapes, if it calls a function of jax.numpy or jax.random
+    with a shape: tuples, lists, and variables with the name ``shape``."""
+    if last_name(call.func) not in _WITH_SHAPE:
+        return []
+    given = [*call.args[:3], *(k.value for k in call.keywords if k.arg in ("shape", "newshape"))]
+    return [a for a in given if isinstance(a, (ast.Tuple, ast.List)) or last_name(a) == "shape"]
+
+
+def _sizes_of(call: ast.Call) -> list[ast.expr]:
+    """Return the arguments of ``call`` that are sizes: ``n`` for ``jnp.zeros(n)``, ``range(n)`` and
+    ``jax.random.split(key, n)``."""
+    positions = _WITH_SIZE.get(last_name(call.func) or "", ())
+    named = [k.value for k in call.keywords if k.arg in _NAMED_SIZES] if positions else []
+    return [*(call.args[k] for k in positions if k < len(call.args)), *named]
+
+
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the variables that the syntax nodes read, without those of which they only read the shape or the
+    length: ``n`` for ``n * len(x) + y.shape[0]``."""
+    found, waiting = set[str](), list(nodes)
+    while waiting:
+        n = waiting.pop()
+        if isinstance(n, ast.Name):
+            found.add(n.id)
+        elif not (isinstance(n, ast.Attribute) and n.attr in _KNOWN) and not (
+            isinstance(n, ast.Call) and last_name(n.func) == "len"
+        ):
+            waiting += ast.iter_child_nodes(n)
+    return found
 
 
 def object_created_for(source: str | None, name: str, parameters: Collection[str]) -> tuple[str, str] | None:
@@ -186,12 +231,12 @@ def _sizes(source: str | None, call: ast.Call) -> list[ast.expr]:
     that a called function of the same file passes on as sizes."""
     name = last_name(call.func)
     if name in _WITH_SIZE:
-        return [*call.args[:2], *(k.value for k in call.keywords)]
+        return _sizes_of(call)
     defined = function(source, name) if name is not None else None
     if defined is None:
         return []
     inside = [n for n in ast.walk(defined) if isinstance(n, ast.Call) and last_name(n.func) in _WITH_SIZE]
-    used = {a.id for n in inside for a in n.args[:2] if isinstance(a, ast.Name)}
+    used = {a.id for n in inside for a in _sizes_of(n) if isinstance(a, ast.Name)}
     return [value for parameter, value in bind(call, defined) if parameter in used]
 
 

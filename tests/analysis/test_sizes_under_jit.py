@@ -99,6 +99,14 @@ def unknown(x, y):
 
 def of_object(model, x):
     return model.w @ x
+
+def of_local(years, samples, x, k, heads):
+    n = 255 * years
+    z = jax.random.normal(x, shape=[n - 1, samples])
+    return x.reshape(heads, x.shape[0])[:k] + jnp.linspace(0, x.sum(), len(z))
+
+def of_value(value, n, key):
+    return jnp.full((n,), value) + jnp.arange(n) + jnp.asarray(jax.random.split(key, n))
 """
 
 
@@ -108,6 +116,8 @@ def of_object(model, x):
         ("drawn", ("n",)),
         ("loss", ("size", "train", "mode", "act")),
         ("plain", ("verbose",)),
+        ("of_local", ("years", "samples", "k", "heads")),
+        ("of_value", ("n",)),
         ("unknown", None),
         ("of_object", None),
         ("missing", None),
