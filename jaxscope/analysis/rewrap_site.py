@@ -18,7 +18,7 @@ import sys
 import warnings
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias, TypeGuard
 
 WRAP = frozenset(
@@ -626,6 +626,50 @@ def prints_its_value(source: str | None, line: int) -> bool:
     statement = _statement(source, line)
     called = statement.value if isinstance(statement, ast.Expr) else None
     return isinstance(called, ast.Call) and isinstance(called.func, ast.Name) and called.func.id == "print"
+
+
+def only_passed_to(source: str | None, line: int, calls: Collection[int]) -> str | None:
+    """Return the function that gets the number which the statement on ``line`` reads from the device, such as
+    ``best = int(x)``, if the function around the line uses the variable only as an argument of calls that
+    begin on the lines ``calls``. None otherwise, or if the variable is set elsewhere, too."""
+    statement = _statement(source, line)
+    around = function_around(syntax(source), line) or syntax(source).tree
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="int" | "float"))):
+            nodes = list(own_nodes(around))
+            used = [n for n in nodes if isinstance(n, ast.Name) and n.id == name]
+            given = [
+                (call, a)
+                for call in nodes
+                if isinstance(call, ast.Call) and call.lineno in calls
+                for a in (*call.args, *(k.value for k in call.keywords))
+                if isinstance(a, ast.Name) and a.id == name
+            ]
+            if given and len(used) == 1 + len(given):
+                return last_name(given[0][0].func)
+    return None
+
+
+def starred_splits(source: str | None) -> dict[int, tuple[str, str, str, str]]:
+    """Return {line: (key, first, others, number)} for statements that take keys out of the array that a split
+    returns, as source: ``("key", "key", "keys", "n")`` for ``key, *keys = jax.random.split(key, n + 1)``.
+    ``number`` is the number of ``others``."""
+    found = {}
+    for n in ast.walk(syntax(source).tree):
+        match n:
+            case ast.Assign(
+                targets=[ast.Tuple(elts=[ast.Name(id=first), ast.Starred(value=ast.Name(id=others))])],
+                value=ast.Call(func=func, args=[key, number]),
+            ) if last_name(func) == "split":
+                match number:
+                    case ast.BinOp(left=left, op=ast.Add(), right=ast.Constant(value=1)):
+                        many = ast.unparse(left)
+                    case ast.Constant(value=int(k)):
+                        many = str(k - 1)
+                    case _:
+                        many = f"{ast.unparse(number)} - 1"
+                found[n.lineno] = ast.unparse(key), first, others, many
+    return found
 
 
 def returns_its_value(source: str | None, line: int) -> bool:

@@ -490,6 +490,18 @@ def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
     return max(times[0]) < min(times[1]) or max(times[1]) < min(times[0])
 
 
+def takes_numbers(run: Run, function: str) -> bool:
+    """Return whether calls of the user's jitted function with the name ``function`` had Python numbers as
+    arguments that are not static, in whose place it can get arrays."""
+    leaves = (
+        leaf
+        for c in user_calls(run)
+        if c.function.seen.name == function and c.key is not None
+        for leaf in c.key.arguments
+    )
+    return any(leaf.type in ("int", "float") for leaf in leaves)
+
+
 @cached_until_changed
 def user_calls(run: Run) -> list[Compilation]:
     """Return the calls of jitted functions of the user that missed the C++ fast path."""

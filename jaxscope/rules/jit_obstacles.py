@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator
 
 from jaxscope.analysis import line_names, loop_calls, masks, sizes_under_jit
 from jaxscope.analysis.key_reuse import called_in
-from jaxscope.analysis.rewrap_site import ends_the_loop, loop_around, only_raises
-from jaxscope.model import sources, transfers
+from jaxscope.analysis.rewrap_site import ends_the_loop, loop_around, only_passed_to, only_raises
+from jaxscope.model import payers, sources, transfers
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
 from jaxscope.schema.findings import Fix, extended
@@ -18,6 +18,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, Names, message
 
 _CONDITION = re.compile(r"\b(?:if|elif|while|assert|and|or|not)\b|\bbool\(")
+_CONVERTED = re.compile(r"(?:return |\w+ = )?bool\(.*")  # a value that the line converts, and does not test
 # Functions of Python that compare values
 _COMPARES = re.compile(r"\b(?:sorted|min|max)\(")
 _STATEMENT = re.compile(r"(?:if|elif|while|assert)\s+(?P<condition>.+?)(?::(?:\s+\w.*)?|,\s*f?[\"'].*)?")
@@ -121,6 +122,12 @@ def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, i
     raises = at is not None and only_raises(source, at.line)
     if raises or text.lstrip().startswith("assert "):
         return extended(fix, "fix-check-outside", line=at, expression=expression)
+    jitted = {line for file, line in payers.call_lines(run) if at is not None and file == at.file}
+    called = only_passed_to(source, at.line, jitted) if at is not None else None
+    if called is not None and payers.takes_numbers(run, called):
+        return extended(fix, "fix-without-conversion", line=at, kind=read.kind)
+    if _CONVERTED.fullmatch(text.strip()):
+        return message("read-by-bool", line=at)
     if _CONDITION.search(text) is None or _ends(run, at, loop):
         if read.text is None and text.startswith("print("):
             return message("read-by-print", line=at)

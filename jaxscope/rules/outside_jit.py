@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jaxscope.analysis import growing_lists, jit_decorators, line_names, masks
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import call_at, iterated
-from jaxscope.analysis.rewrap_site import loop_around
+from jaxscope.analysis.rewrap_site import loop_around, starred_splits
 from jaxscope.model import arrays, causes, payers, sources
 from jaxscope.model.arrays import Growth
 from jaxscope.model.growing_args import Caused
@@ -19,6 +19,7 @@ from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls, loop_calls, recompiles
+from jaxscope.rules.programs import LINES, on_lines
 from jaxscope.schema.causes import NewFunction
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame, same_line
@@ -353,6 +354,13 @@ def _instead_of_iterating(run: Run, p: Payer, unstacked: Sequence[Compilation]) 
     by = Counter(c.missed.library for c in unstacked if c.missed is not None).most_common(1)[0][0]
     if by is not None and by not in JAX_ROOTS:
         return Fix(message("fix-give-numpy", library=by), "numpy")
+    splits = starred_splits(sources.of(run)(p.line.file))
+    if p.line.line in splits:
+        key, first, others, number = splits[p.line.line]
+        same = tuple(str(n) for n in splits if n != p.line.line)
+        alike = message("same-on-lines", where=on_lines(Names(same, LINES, "lines"))) if same else None
+        words = message("fix-split-twice", key=key, first=first, others=others, n=number, same=alike)
+        return Fix(words, "split_key")
     # np.asarray fails on typed keys, which JAX takes apart as the numbers that they consist of.
     if any(loop_calls.has_key(c) for c in unstacked) and _has_typed_keys(run):
         return Fix(message("fix-iterate-keys"), "fold_in")

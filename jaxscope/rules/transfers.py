@@ -33,6 +33,7 @@ from jaxscope.analysis.rewrap_site import (
     kept_from_iteration_before,
     last_name,
     loop_around,
+    only_passed_to,
     prints_its_value,
     reached_now_and_then,
     returns_its_value,
@@ -440,6 +441,10 @@ def _instead(run: Run, t: Transfer, at: Frame) -> Fix:
     method = next(filter(None, itertools.starmap(given_to_object, used)), None)
     if method is not None:
         return Fix(message("fix-read-for-method", method=method), "batch", {"method": method})
+    function = only_passed_to(source, at.line, _calls_in(run, at.file))
+    if function is not None and payers.takes_numbers(run, function):
+        words = message("fix-pass-the-array", kind=t.kind, function=function)
+        return Fix(words, "pass_array", {"function": function})
     through = next(filter(None, itertools.starmap(reaches_next_iteration, used)), None)
     if through is not None:
         return Fix(message("fix-read-for-several", name=through), "batch", {"name": through})

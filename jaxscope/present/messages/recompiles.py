@@ -663,6 +663,12 @@ TEMPLATES = {
         " collect them: it returns one array"
     ),
     "joined-with-numpy": ": {call}",
+    "fix-split-twice": (
+        "this line takes the keys out of an array one at a time, and runs operations for each. Write {first},"
+        " new = jax.random.split({key}) and {others} = jax.random.split(new, {n}): {others} is then one array"
+        " of keys, which needs no jnp.stack, for example for jax.vmap. The keys are others than now{same}"
+    ),
+    "same-on-lines": ". Do the same {where}",
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array})",
     "fix-iterate-numpy-arrays": (
         "before the loop, convert the arrays that this line iterates over with np.asarray"
@@ -793,6 +799,10 @@ TEMPLATES = {
         "{fix}. A jitted function cannot read the value of an array: leave {reads} outside of it"
     ),
     "read-at-line-of": "{expression} ({line})",
+    "fix-without-conversion": (
+        "{fix}. At {line}, leave out {kind}(): the value only goes to a jitted function, which takes arrays"
+    ),
+    "read-by-bool": "the call of bool at {line}",
     "read-by-print": "the call of print at {line}",
     "fix-check-outside": (
         "{fix}. A jitted function cannot check {expression} at {line}: return the values to check, and"

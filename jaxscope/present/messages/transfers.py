@@ -87,6 +87,10 @@ TEMPLATES = {
         "{method} needs this value before the program can go on. If it is a simulator, run several of them at"
         " once: call the jitted function once for all of them, and read all results at once"
     ),
+    "fix-pass-the-array": (
+        "the value only goes to {function}, which is jitted and takes arrays: pass the array itself, without"
+        " {kind}()"
+    ),
     "fix-read-for-several": (
         "the variable {name} of the next iteration depends on this value: compute {name} in the jitted"
         " function, too, and read no value in the loop. If Python has to compute it (as a simulator"
