@@ -184,7 +184,7 @@ def test_the_advice_to_split_a_weight_leads_to_no_advice_to_put_it_together(reco
         program = program.replace("\nstep(", "\nparams = step(") + "jaxscope.snapshot()\n"
         found = registry.findings(load(record(program, env=FOUR).run))
         codes[name] = {f.code: words.fix_text(f) for f in found if f.code in ("JX401", "JX502")}
-    assert "over the mesh axis 'data' in the PartitionSpec" in codes["whole"]["JX502"]
+    assert "over the mesh axis 'data', where the program makes it: PartitionSpec(" in codes["whole"]["JX502"]
     assert codes["split"] == {}
 
 
