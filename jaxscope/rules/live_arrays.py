@@ -323,6 +323,7 @@ def _shard(tree: str, first: _Copied, *, others: bool, saved: int) -> Fix:
         dimension=first.dimension,
         path=_called(tree, first.group),
         axis=first.axis,
+        spec=_spec(first.group, first.dimension, first.axis),
         like=message("shard-like", path=first.like[0].path) if first.like else None,
         others=message("shard-the-others") if others else None,
         price=Bytes(saved),
@@ -368,7 +369,8 @@ def _like(tree: str, copied: _Copied) -> Message | None:
 
 def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
     """Return how to shard the replicated arrays ``g`` of the snapshot ``look``; None if this is impossible or
-    unknown. An axis over which other arrays of ``tree`` (such as ``params``) are sharded is preferred."""
+    unknown. An axis over which other arrays of ``tree`` (such as ``params``) are sharded is preferred, and
+    the dimension along which an array of the same shape is sharded, such as the weight of a gradient."""
     shape = [d for d in g.shape or () if isinstance(d, int)]
     if g.sharding is None or g.device_bytes is None or not shape or len(shape) != len(g.shape or ()):
         return None
@@ -378,11 +380,34 @@ def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
     missing = sh.missing_axes(g.sharding)
     like = {axis: _split_over(axis, size, tree) for axis, size in missing}
     for axis, size in sorted(missing, key=lambda a: (not like[a[0]], -a[1])):
-        # First the dimensions that are not sharded yet: those that are sharded are so on purpose.
-        for dimension in sorted(range(len(shape)), key=lambda d: (found.parts[d] > 1, -shape[d])):
+        alike = [o for o in _split_over(axis, size, look.groups) if o.shape == g.shape]
+        along = {_dimension(o, axis): o for o in reversed(alike)}
+
+        def order(d: int, along: Collection[int | None] = along) -> tuple[bool, bool, int]:
+            # First the dimensions that are not sharded yet: those that are sharded are so on purpose.
+            return found.parts[d] > 1, d not in along, -shape[d]
+
+        for dimension in sorted(range(len(shape)), key=order):
             if shape[dimension] % (found.parts[dimension] * size) == 0:
-                return _Copied(g, look, tuple(missing), axis, dimension, like[axis])
+                same = like[axis] or ([along[dimension]] if dimension in along else [])
+                return _Copied(g, look, tuple(missing), axis, dimension, same)
     return None
+
+
+def _dimension(g: Group, axis: str) -> int | None:
+    """Return the dimension of ``g`` that is sharded over the mesh axis ``axis``; None: none, or unknown."""
+    spec = sh.split_axes(g.sharding) if g.sharding is not None else None
+    return next((d for d, names in enumerate(spec[0] if spec is not None else ()) if axis in names), None)
+
+
+def _spec(g: Group, dimension: int, axis: str) -> str:
+    """Return the PartitionSpec of ``g`` with ``axis`` at ``dimension``, too, as source: ``PartitionSpec('x',
+    None)``."""
+    known = sh.split_axes(g.sharding) if g.sharding is not None else None
+    names = [*(known[0] if known is not None else ()), *[()] * len(g.shape or ())][: len(g.shape or ())]
+    names[dimension] = (*names[dimension], axis)
+    parts = (repr(n[0] if len(n) == 1 else n) if n else "None" for n in names)
+    return f"PartitionSpec({', '.join(parts)})"
 
 
 def _split_over(axis: str, size: int, tree: list[Group]) -> list[Group]:

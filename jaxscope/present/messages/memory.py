@@ -143,8 +143,9 @@ TEMPLATES = {
     "several-are-sharded": " ({path} and {more} of {tree} are sharded over {axis!r})",
     "replicated-bytes": "{path}: {bytes} on each device, dimension {dimension} can be sharded",
     "fix-shard-dimension": (
-        "shard dimension {dimension} of {path} over the mesh axis {axis!r} in the PartitionSpec{like}{others}"
-        ". The price: each call that needs a whole array first copies its other parts to each device: up to"
+        "shard dimension {dimension} of {path} over the mesh axis {axis!r}{like}, where the program makes it:"
+        " {spec} in jax.device_put, in out_shardings of jit, or in jax.lax.with_sharding_constraint{others}."
+        " The price: each call that needs a whole array first copies its other parts to each device: up to"
         " {price}"
     ),
     "shard-like": ", like {path}",
