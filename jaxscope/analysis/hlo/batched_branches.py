@@ -2,10 +2,10 @@
 count the operations of the functions that may be their branches.
 
 If the predicate of a ``cond`` or ``switch`` differs between elements, JAX computes all branches and selects
-the results with a ``select_n``, whose name is ``.../vmap(...)/select_n`` and whose line is that of the
-conditional. The compiled text does not contain the names of the branches. So the operations are counted for
-each function of the user's code. The user's source, which this module does not read, shows which functions
-are branches.
+the results with a ``select_n``, whose line is that of the conditional. Its name is ``.../vmap(...)/select_n``
+or, if ``vmap`` is around a jitted function, ``.../jit(...)/select_n``. The compiled text does not contain the
+names of the branches. So the operations are counted for each function of the user's code. The user's source,
+which this module does not read, shows which functions are branches.
 """
 
 from __future__ import annotations
@@ -35,6 +35,14 @@ _NOTHING = frozenset(
     }
 )
 _UPDATES = "dynamic-update-slice"
+# Elementwise operations -> about how many additions take as long on a CPU
+_AS_ADDITIONS = {
+    **dict.fromkeys(
+        ("exponential", "log", "tanh", "sqrt", "rsqrt", "exponential-minus-one", "log-plus-one"), 3
+    ),
+    **dict.fromkeys(("sine", "cosine", "tan", "logistic", "erf", "cbrt"), 10),
+    **dict.fromkeys(("power", "remainder", "atan2"), 30),
+}
 _REDUCES = frozenset({"reduce", "reduce-window", "sort", "map"})
 
 
@@ -49,8 +57,8 @@ class FunctionWork(msgspec.Struct, frozen=True):
         a name.
       operations: for a matrix product its flops, for a reduction the elements that it reads, for an update of
         a slice those that it writes, for a sort of n numbers about 20 n log2(n), for any other operation the
-        elements of its result. All branches of a conditional count. A loop with an unknown trip count is
-        counted for one iteration.
+        elements of its result, times 3 to 30 for functions such as log and power. All branches of a
+        conditional count. A loop with an unknown trip count is counted for one iteration.
       unknown: how many of the counted instructions are in loops with an unknown trip count.
     """
 
@@ -93,8 +101,8 @@ def find(
         frame
         for c in module.computations.values()
         for i in c.instructions
-        if i.opcode == "select" and "select_n" in i.tail and "vmap(" in i.tail
-        if _is_under_vmap(op_name(i))
+        if i.opcode == "select" and "select_n" in i.tail
+        if _is_selection(op_name(i))
         and (frame := attribution.own(i)) is not None
         and not in_library(frame.file)
     )
@@ -111,10 +119,11 @@ def find(
     return _count(module, graph, executions, lines)
 
 
-def _is_under_vmap(name: str | None) -> bool:
-    """Return whether the operation ``name`` is a ``select_n`` under ``vmap``: ``jit(f)/vmap(g)/select_n``."""
+def _is_selection(name: str | None) -> bool:
+    """Return whether the operation ``name`` is a ``select_n`` that may come from a conditional, and not from
+    ``jnp.where``: ``jit(f)/vmap(g)/select_n``."""
     outer, _, last = (name or "").rpartition("/")
-    return last == "select_n" and "vmap(" in outer
+    return last == "select_n" and not outer.endswith("jit(_where)")
 
 
 def _count(
@@ -201,4 +210,4 @@ def _operations(graph: CallGraph, computation: Computation, instruction: Instruc
     elements = (parsed.elements or 0) if isinstance(parsed, shapes.Array) else 0
     if instruction.opcode == "sort" and isinstance(parsed, shapes.Array):
         return int(COMPARED * elements * math.log2(max(2, *(n or 0 for n in parsed.dims))))
-    return elements
+    return elements * _AS_ADDITIONS.get(instruction.opcode, 1)
