@@ -538,9 +538,19 @@ def _with_time_of_line(run: Run, findings: list[Finding]) -> list[Finding]:
             if line.code == "JX607" and line.source is not None:  # waiting, too, is for the copies
                 seconds = max(seconds, line_times.seconds_at(run, {line.source.place}) or 0.0)
             kept = merged(kept, line, [running], titles=True, severity=severity, seconds=seconds)
-    jitted = {f.subject for f in kept if f.code == "JX605" and _is_jit(f)}
-    # The writes of a loop whose operations are to be jitted are then inside jit, too.
-    return [f for f in kept if f.code != "JX607" or f.seconds or ("JX605", *_loop_of(f)) not in jitted]
+    jitted = {f.subject: f for f in kept if f.code == "JX605" and _is_jit(f)}
+    for f in [f for f in kept if f.code == "JX607" and not f.seconds]:
+        loop = jitted.get(("JX605", *_loop_of(f)))
+        if loop is not None and isinstance(f.title, Message):
+            # The writes of a loop whose operations are to be jitted are then inside jit, too.
+            seconds = loop.seconds or 0.0
+            whole = line_times.seconds_in_loop(run, [f.source] if f.source is not None else ())
+            more = max(0.0, (whole or 0.0) - seconds)
+            fields = {name: f.title.fields[name] for name in ("expression", "bytes")}
+            title: Words = message("with-copies", finding=loop.title, more=Seconds(more), **fields)
+            title = title if more >= PART_TO_RUN * seconds else loop.title
+            kept = merged(kept, loop, [f], titles=True, title=title, seconds=seconds + more)
+    return kept
 
 
 def _loop_of(f: Finding) -> tuple[str, int] | tuple[()]:

@@ -12,6 +12,10 @@ TEMPLATES = {
         " collect the parts in a list, and put them together once after the loop, with np.stack or"
         " np.concatenate"
     ),
+    "with-copies": (
+        "{finding}; each {expression} copies the whole array, {bytes}, and waiting for this took another"
+        " {more}"
+    ),
     "line-with": "the line with {expressions}",
     "read-each-step": (
         "{expression}{helper} waits for the device {often}; this took {seconds} in total{saved}"
