@@ -11,7 +11,7 @@ first, second = ([np.zeros(s, np.float32) for s in SHAPES] for _ in range(2))
 
 
 def adam(gradient, x, m, v):
-    m = 0.1 * gradient + 0.9 * m  # must: JX133|JX605 first ~ one iteration of the loop at adam_of_leaves.py:20
+    m = 0.1 * gradient + 0.9 * m  # must: JX133|JX605 first ~ what line 22 computes in each iteration of the loop at adam_of_leaves.py:20
     v = 0.01 * jnp.square(gradient) + 0.99 * v
     return x - 1e-3 * m / (jnp.sqrt(v) + 1e-8), m, v
 

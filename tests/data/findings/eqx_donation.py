@@ -26,5 +26,5 @@ optimizer = optax.adam(1e-2)
 model, state = create(jax.random.key(0))
 for step in range(12):
     x = xs[step % 4 * 16 :][:16]
-    model, state = train_step(model, state, x)  # must: JX506 ~ make x the first parameter, here and in the calls, so that x is not donated. A call then deletes the arrays of model and state
+    model, state = train_step(model, state, x)  # must: JX506 ~ make x the first parameter, here and in the calls. A call then deletes the arrays of model and state
 print(float(model.layers[0].weight.sum()))

@@ -27,7 +27,7 @@ def main():
     model = Net(jnp.ones((2560, 2560)), jnp.tanh)
     target = model
     for i in range(5):
-        model, target = train_step(model, target, jnp.full((8, 2560), i))  # must: JX506 first ~ Wherever target is set to model, copy instead.* x is not donated. A call then deletes the arrays of model and target
+        model, target = train_step(model, target, jnp.full((8, 2560), i))  # must: JX506 first ~ Wherever target is set to model, copy instead.* make x the first parameter.* A call then deletes the arrays of model and target
     print(model.w.sum(), target.w.sum())
 
 

@@ -23,7 +23,7 @@ def step(w, x, y):
         return jax.tree.map(jnp.add, sums, jax.grad(loss)(w, *xy)), None
 
     sums = jax.tree.map(jnp.zeros_like, w)
-    sums, _ = jax.lax.scan(micro, sums, (x, y))  # must: JX401 first ~ PartitionSpec\(None, .data.\)
+    sums, _ = jax.lax.scan(micro, sums, (x, y))  # must: JX401 first ~ P\(None, .data.\)
     return jax.lax.with_sharding_constraint(jax.tree.map(lambda w, g: w - 0.01 * g, w, sums), replicated)
 
 
