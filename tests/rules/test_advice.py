@@ -58,7 +58,7 @@ APPLIES = {
     "JX505": "fix-unused-donation", "JX506": "fix-donate", "JX507": "fix-pass-as-argument",
     "JX508": "fix-put-before-the-calls", "JX509": "fix-shard-over-mesh", "JX510": "fix-less-memory",
     "JX511": "fix-put-where-used", "JX512": "fix-shard-batch", "JX515": "fix-unconstrained", "JX516": "fix-reduce-in-jit", "JX213": "fix-train-some", "JX214": "fix-gradient-of-rows", "JX513": "fix-checkpoint", "JX601": "fix-copy-several", "JX602": "fix-put-once",
-    "JX603": "fix-copy-whole", "JX604": "fix-copy-batch", "JX605": "fix-jit-iteration",
+    "JX603": "fix-copy-whole", "JX604": "fix-copy-batch", "JX605": "fix-returns-value",
     "JX606": "fix-python-in-loop", "JX607": "fix-write-in-jit", "JX608": "fix-scan-loop", "JX609": "fix-setting-off",
 }  # fmt: skip
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)

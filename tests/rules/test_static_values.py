@@ -277,12 +277,13 @@ def total(x, scale):
     return x.sum() * scale
 
 watched = jaxscope.watch(total) if WATCH else total
-for n in range(1, 9):
-    watched(jnp.ones(n), n - 1)
-    if n < 8:
-        watched(jnp.ones(n), n)
+for n in range(1, 5):
+    watched(jnp.ones(n), n)
+    watched(jnp.ones(n), n + 1)
+    watched(jnp.ones(n, int), n)
+    watched(jnp.ones(n, "bfloat16"), n)
 for _ in range(CALLS):
-    watched(jnp.ones(8), 7)
+    watched(jnp.ones(4, "bfloat16"), 4)
 """
 
 
@@ -290,8 +291,8 @@ for _ in range(CALLS):
 @pytest.mark.parametrize(
     ("watch", "calls", "rate"),
     [
-        (False, 100, {"n": 14}),
-        (True, 0, {"n": 14, "window": 15, "function": "total"}),
+        (False, 100, {"n": 15}),
+        (True, 0, {"n": 15, "window": 16, "function": "total"}),
         (True, 100, None),  # none of the last 50 calls recompiled
     ],
 )
