@@ -42,7 +42,10 @@ def unrolled(record, program):
 def test_one_loop_is_one_finding_and_a_scan_is_none(record):
     (f,) = unrolled(record, WRITTEN)
     assert "JAX unrolled a Python loop in loss, which step calls: " in words.title(f)
-    assert words.title(f).endswith("; the same loop is also compiled as a part of evaluate") and len(f.evidence) >= 3
+    assert (
+        words.title(f).endswith("; the same loop is also compiled as a part of evaluate")
+        and len(f.evidence) >= 3
+    )
     blocks = [text for text in map(words.evidence, f.evidence) if text.startswith("a block of ")]
     assert {text.rpartition(" in ")[2] for text in blocks} == {"step", "evaluate"}
     assert words.fix_text(f).startswith("write the loop as state, outputs = jax.lax.scan(body, state, ws)")
