@@ -9,6 +9,7 @@ the same key in each iteration.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -358,16 +359,7 @@ def called_in(source: str | None, names: set[str], *, surely: bool = False) -> s
 
     If ``surely`` is True, mentions in code that may not run, such as branches of ``if``, do not count.
     """
-    found = syntax(source)
-    walk = _without_branches if surely else ast.walk
-    bodies: dict[str, set[str]] = {}
-    for n in found.functions():
-        inside = {last_name(part) or "" for part in walk(n) if isinstance(part, (ast.Name, ast.Attribute))}
-        bodies.setdefault(n.name, set()).update(inside)
-    for c in ast.walk(found.tree):
-        if isinstance(c, ast.ClassDef):  # an object of the class can be called
-            special = {m.name for m in c.body if isinstance(m, FUNCTION) and m.name[:2] == "__"}
-            bodies.setdefault(c.name, set()).update(special)
+    bodies = _mentioned(source, surely=surely)
     reached, left = set[str](), list(names)
     while left:
         name = left.pop()
@@ -375,6 +367,23 @@ def called_in(source: str | None, names: set[str], *, surely: bool = False) -> s
             reached.add(name)
             left += bodies.get(name, set()) & bodies.keys()
     return reached
+
+
+@functools.lru_cache(16)  # called for each line of a file that makes JAX compile
+def _mentioned(source: str | None, *, surely: bool) -> dict[str, set[str]]:
+    """Return {name: the names that it mentions} for the functions and classes of ``source``. A class mentions
+    its special methods, because an object of it can be called. ``surely`` is that of ``called_in``."""
+    found = syntax(source)
+    walk = _without_branches if surely else ast.walk
+    bodies: dict[str, set[str]] = {}
+    for n in found.functions():
+        inside = {last_name(part) or "" for part in walk(n) if isinstance(part, (ast.Name, ast.Attribute))}
+        bodies.setdefault(n.name, set()).update(inside)
+    for c in ast.walk(found.tree):
+        if isinstance(c, ast.ClassDef):
+            special = {m.name for m in c.body if isinstance(m, FUNCTION) and m.name[:2] == "__"}
+            bodies.setdefault(c.name, set()).update(special)
+    return bodies
 
 
 def _without_branches(node: ast.AST) -> Iterator[ast.AST]:

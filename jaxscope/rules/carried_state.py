@@ -24,13 +24,9 @@ def carried_state(run: Run) -> Iterator[Finding]:
     """Yield a finding for each recompile that is predicted for the next call, because it will get a result of
     another form."""
     placed = {(f.id, root(i.path)) for f, (_, found) in moved(run) for i, _ in found}
-    recompiled = {
-        cause.after
-        for f in run.functions.values()
-        if f.user
-        for c in causes.recompiles(f, run)
-        for cause in causes.of(run, c)[:1]
-    }
+    recompiles = (c for f in run.functions.values() if f.user for c in causes.recompiles(f, run))
+    after = (causes.of(run, c)[0].after for c in recompiles)
+    recompiled = {value for value in after if isinstance(value, Placement)}
     found = predictions.predictions(run)
     other = {(p.after.function.id, p.argument) for p in found if p.status == WITHDRAWN}
     for p in found:
