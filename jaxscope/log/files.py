@@ -147,13 +147,7 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
     """Append ``data`` to the file ``path``, and create the file if it is missing. ``within`` is the run
     directory that contains ``path``; links below it are not followed. None: links in the directories of
     ``path`` are followed. A link at ``path`` is an OSError."""
-    fd = append(path, within=within)
-    try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(fd, left) :]
-    finally:
-        os.close(fd)
+    _write_and_close(append(path, within=within), [data])
 
 
 def touch(path: Path, *, within: Path | None = None) -> None:

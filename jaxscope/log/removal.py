@@ -121,12 +121,8 @@ def is_own_name(relative: str) -> bool:
 def foreign(path: Path) -> Iterator[str]:
     """Yield the paths, relative to ``path``, of the files and directories in the run directory ``path`` that
     jaxscope did not write."""
-    with contextlib.suppress(OSError):
-        fd = os.open(path, _OPEN)
-        try:
-            yield from _walk(fd, "", lambda name, at: None, lambda name, at: None)
-        finally:
-            os.close(fd)
+    with contextlib.suppress(OSError), _opened(path) as fd:
+        yield from _walk(fd, "", lambda name, at: None, lambda name, at: None)
 
 
 def remove(path: Path) -> list[str]:
@@ -141,13 +137,10 @@ def remove(path: Path) -> list[str]:
     if not is_run(path):
         link = " itself: it is a link" if path.is_symlink() else ""
         raise LogError(f"{path} is not a jaxscope run{link}; nothing was removed", slug="not-a-run")
-    fd = os.open(path, _OPEN)
-    try:
+    with _opened(path) as fd:
         # meta.json is removed last: if this is interrupted, the rest is still a run, and can be removed.
         left = list(_walk(fd, "", _unless_gone(os.unlink), _unless_gone(os.rmdir)))
         _unless_gone(os.unlink)(META, fd)
-    finally:
-        os.close(fd)
     if not left:
         with contextlib.suppress(FileNotFoundError):
             path.rmdir()
@@ -185,15 +178,11 @@ def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
                 file(name, fd)
         elif stat.S_ISDIR(kind) and name == PROFILE:
             yield from _nested(fd, name, f"{above}{name}/", _PROFILE, file, directory)
-        elif stat.S_ISDIR(kind) and (name in _WITHIN or (name in _RUNS and above.count("/") < DEPTH)):
-            inner = os.open(name, _OPEN, dir_fd=fd)
-            try:
-                if name in _RUNS:
-                    left = list(_subs(inner, f"{above}{name}/", file, directory))
-                else:
-                    left = list(_walk_flat(inner, f"{above}{name}/", _WITHIN[name], file))
-            finally:
-                os.close(inner)
+        elif stat.S_ISDIR(kind) and name in _WITHIN:
+            yield from _nested(fd, name, f"{above}{name}/", (_WITHIN[name],), file, directory)
+        elif stat.S_ISDIR(kind) and name in _RUNS and above.count("/") < DEPTH:
+            with _opened(name, fd) as inner:
+                left = list(_subs(inner, f"{above}{name}/", file, directory))
             yield from left
             if not left:
                 directory(name, fd)
@@ -213,9 +202,8 @@ def _nested(
       ours: a pattern for the names at each depth, first for the entries of ``name``. The last is for files,
         the others for directories.
     """
-    fd = os.open(name, _OPEN, dir_fd=at)
     left: list[str] = []
-    try:
+    with _opened(name, at) as fd:
         for entry, kind in _entries(fd):
             fits = ours[0].fullmatch(entry) is not None
             if fits and len(ours) > 1 and stat.S_ISDIR(kind):
@@ -224,22 +212,9 @@ def _nested(
                 file(entry, fd)
             else:
                 left.append(above + entry)
-    finally:
-        os.close(fd)
     yield from left
     if not left:
         directory(name, at)
-
-
-def _walk_flat(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[str]:
-    """Do the same as ``_walk`` for a directory ``fd`` that has no subdirectories of jaxscope: call ``file``
-    for each regular file whose name matches ``ours``, and yield all other paths. ``above`` is the path of the
-    directory relative to the outermost run, with a slash at the end."""
-    for name, kind in _entries(fd):
-        if stat.S_ISREG(kind) and ours.fullmatch(name):
-            file(name, fd)
-        else:
-            yield above + name
 
 
 def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
@@ -254,15 +229,23 @@ def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
         if not stat.S_ISDIR(kind):
             yield above + name
             continue
-        inner = os.open(name, _OPEN, dir_fd=fd)
-        try:
+        with _opened(name, fd) as inner:
             ours = any(found == META for found, _ in _entries(inner))
             left = list(_walk(inner, f"{above}{name}/", file, directory)) if ours else [above + name]
-        finally:
-            os.close(inner)
         yield from left
         if not left:
             directory(name, fd)
+
+
+@contextlib.contextmanager
+def _opened(path: str | Path, at: int | None = None) -> Iterator[int]:
+    """Open the directory ``path``, yield its descriptor, and close it afterwards. ``path`` is relative to the
+    directory with the descriptor ``at``, if that is given. A link at ``path`` is an OSError."""
+    fd = os.open(path, _OPEN, dir_fd=at)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _entries(fd: int) -> list[tuple[str, int]]:
