@@ -24,9 +24,10 @@ from jaxscope.present.functions import nearest_name, phases, unusual, when_and_w
 from jaxscope.present.keys import OF_EVERY_CALL, Row, changed, key_rows
 from jaxscope.present.programs import memory_of
 from jaxscope.present.runs import verb
-from jaxscope.present.text import Places, count, function_name, seconds, size, wrapper_name
+from jaxscope.present.text import Places, count, seconds, size, wrapper_name
 from jaxscope.report import compiled_program, targets, targets_section, variants
 from jaxscope.report import sharding_audit as intents
+from jaxscope.report.function_summary import heading
 from jaxscope.report.layout import BLANK, Line, line, put
 
 KEYS = 10  # keys that are printed without --all
@@ -67,13 +68,7 @@ def _function(
 ) -> Iterator[Line]:
     """Yield the lines about the function ``f``: its work, cache keys, shardings and programs. ``number``
     selects one compilation; None: all."""
-    site = places.function(f)
-    yield line(
-        (function_name(f), "bold"),
-        (f"  {site}" if site else "", "dim"),
-        right=(seconds(f.seconds), "bold"),
-        hang=2,
-    )
+    yield line(*heading(f, places), right=(seconds(f.seconds), "bold"), hang=2)
     kind = [escape(f.seen.form)] if f.seen.form != "def" else []
     kind += ["inside a library"] if f.seen.library else []
     kind += ["eager operation"] if f.seen.eager else []

@@ -13,6 +13,7 @@ from jaxscope.present.causes import explanation, explanations, first_and_more
 from jaxscope.present.escape import escape
 from jaxscope.present.functions import by_site, when_and_where, work
 from jaxscope.present.programs import in_short, memory_of, peak_bytes_of
+from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, count, function_name, seconds, wrapper_name
 from jaxscope.report.layout import Line, line
 from jaxscope.schema.line_times import CALLING, WAITING
@@ -23,18 +24,23 @@ SITES = 3
 LONG = 0.1  # calls with a smaller share of the measured time are not mentioned
 
 
+def heading(f: Function, places: Places) -> tuple[Span, Span]:
+    """Return the name of the function ``f`` and the line that defines it (empty: unknown), as pieces of text.
+    ``places`` shortens file names."""
+    site = places.function(f)
+    return (function_name(f), "bold"), (f"  {site}" if site else "", "dim")
+
+
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield the lines about one function in the list of functions: its name and seconds, how often it was
     called and compiled, its largest program, and its recompiles. ``places`` shortens file names.
     ``everything`` (``--all``) lists all groups of recompiles, and all causes of the latest recompile in
     each."""
-    site = places.function(f)
     around = [wrapper_name(w) for w in f.seen.wrappers]
     if f.seen.captures and has_twin(run, f):
         around += [f"({escape(', '.join(f.seen.captures), 60)})"]
     yield line(
-        (function_name(f), "bold"),
-        (f"  {site}" if site else "", "dim"),
+        *heading(f, places),
         (f"  {' '.join(around)}" if around else "", "dim"),
         right=(seconds(f.seconds), "bold"),
         hang=2,

@@ -21,6 +21,7 @@ from jaxscope.present.programs import in_short
 from jaxscope.present.targets import bounds, cycles, largest, memory_fit, state
 from jaxscope.present.text import Places, count, function_name
 from jaxscope.report import compiled_program, contract
+from jaxscope.report.function_summary import heading
 from jaxscope.report.layout import Line, line
 from jaxscope.report.programs import by_path, texts_json
 
@@ -106,10 +107,8 @@ def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = F
 def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield the name of the function of a program for a target (a machine to compile for, ``v5e:4x4``), then
     the lines of ``with_contents``."""
-    f = p.function
-    if f is not None:
-        site = places.function(f)
-        yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
+    if p.function is not None:
+        yield line(*heading(p.function, places))
     yield from with_contents(run, p, places, everything=everything)
 
 

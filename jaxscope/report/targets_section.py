@@ -12,8 +12,9 @@ from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.escape import escape
 from jaxscope.present.runs import ending
-from jaxscope.present.text import Places, count, function_name, seconds
+from jaxscope.present.text import Places, count, seconds
 from jaxscope.report import comparison_table
+from jaxscope.report.function_summary import heading
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.targets import devices, program_lines
 from jaxscope.report.variants import Column, Variant, by_function
@@ -75,8 +76,7 @@ def _function(
 ) -> Iterator[Line]:
     """Yield the lines about one function: a table if there are several ``columns``, then for each target the
     lines that do not fit into a table, such as errors."""
-    site = places.function(f)
-    yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
+    yield line(*heading(f, places))
     several = len(columns) > 1
     if several:
         yield from comparison_table.table(columns, width)

@@ -28,7 +28,7 @@ from jaxscope.present.escape import escape
 from jaxscope.present.failures import removed
 from jaxscope.present.functions import outcome, when_and_where
 from jaxscope.present.runs import compiling, ending, gaps
-from jaxscope.present.text import Places, count, function_name, missing_accelerators, seconds
+from jaxscope.present.text import Places, count, missing_accelerators, seconds
 from jaxscope.report import (
     arrays,
     findings,
@@ -284,15 +284,8 @@ def _totals(run: Run, directory: RunDir, users: Sequence[Function], others: Sequ
 
 
 def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line]:
-    site = places.function(f)
-    yield line(
-        (function_name(f), "bold"),
-        (f"  {site}" if site else "", "dim"),
-        f"  {outcome(f)}",
-        right=seconds(f.seconds),
-        indent=2,
-        hang=4,
-    )
+    name = function_summary.heading(f, places)
+    yield line(*name, f"  {outcome(f)}", right=seconds(f.seconds), indent=2, hang=4)
     recs = recompilations(f, run)
     if recs:
         c = max(recs, key=lambda c: c.seconds)
