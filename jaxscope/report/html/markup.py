@@ -159,6 +159,12 @@ def _indented(line: Line) -> str:
     return f"in{min(line.indent // 2, 6)}"
 
 
+def swatch(name: str) -> Html:
+    """Return a small square (SVG) for a legend, in the color of the CSS class ``name``."""
+    square = el("rect", width=10, height=10, class_=name)
+    return el("svg", square, class_="swatch", viewBox="0 0 10 10", aria_hidden="true")
+
+
 def scrolling(table: Html) -> Html:
     """Return ``table`` in an element that can be scrolled sideways if the window is narrow."""
     return el("div", table, class_="scroll", tabindex=0, role="region", aria_label="table")

@@ -24,7 +24,7 @@ from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, listed, size
 from jaxscope.report import compiled_program, sections
 from jaxscope.report.html import source
-from jaxscope.report.html.markup import Html, el, fold, joined, left_out, lines, text
+from jaxscope.report.html.markup import Html, el, fold, joined, left_out, lines, swatch, text
 from jaxscope.schema.keys import Memory
 
 MOST = 60
@@ -97,14 +97,7 @@ def _memory(memory: Memory) -> Html | None:
         shapes.append(
             el("rect", el("title", words), x=f"{at:.1f}", width=f"{width:.1f}", height=18, class_=f"part{k}")
         )
-        square = el(
-            "svg",
-            el("rect", width=10, height=10, class_=f"part{k}"),
-            class_="swatch",
-            viewBox="0 0 10 10",
-            aria_hidden="true",
-        )
-        legend.append(joined([square, f" {words}  "]))
+        legend.append(joined([swatch(f"part{k}"), f" {words}  "]))
         at += width
     if memory.alias_bytes:
         legend.append(joined([f" {size(memory.alias_bytes)} of them are {shared}: drawn twice"]))

@@ -15,7 +15,7 @@ from jaxscope.present.functions import in_a_line, known_cause, phases
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report import sections
-from jaxscope.report.html.markup import Html, el, joined, left_out, scrolling
+from jaxscope.report.html.markup import Html, el, joined, left_out, scrolling, swatch
 
 UNITS = 10_000  # length of the time axis in units of the drawing; a shorter phase is drawn one unit long
 HEIGHT = 20
@@ -47,12 +47,12 @@ def section(run: Run, job: Job | None, places: Places) -> Html | None:
         rows += _ranks(run, job, length)
     labels = [el("span", seconds(length * n / (LABELS - 1)) if n else "0 s") for n in range(LABELS)]
     legend = [
-        joined([_swatch(name), f" {LEGEND[name]}  "])
+        joined([swatch(f"p-{name}"), f" {LEGEND[name]}  "])
         for k, name in enumerate(PHASES)
         if any((lane.spans[:, 2] == k).any() for lane in shown)
     ]
     if any(lane.recompiles for lane in shown):
-        legend.append(joined([_swatch("again"), " a recompile begins"]))
+        legend.append(joined([swatch("p-again"), " a recompile begins"]))
     return joined([
         el("p", *legend, class_="legend"),
         el("div", *(_button(*b) for b in BUTTONS), class_="controls", hidden=True),
@@ -74,11 +74,6 @@ BUTTONS = (
 
 def _button(action: str, sign: str, words: str) -> Html:
     return el("button", sign, type="button", data_zoom=action, aria_label=words, title=words)
-
-
-def _swatch(name: str) -> Html:
-    square = el("rect", width=10, height=10, class_=f"p-{name}")
-    return el("svg", square, class_="swatch", viewBox="0 0 10 10", aria_hidden="true")
 
 
 def _length(run: Run, rows: Sequence[Lane]) -> float:
