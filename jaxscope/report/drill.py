@@ -13,7 +13,7 @@ Pointer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -103,9 +103,7 @@ class Document:
         found = json_report.sections(self._run, self._directory, self._job)
         value = next(value for key, value in found if key == name)
         # A part that was not recorded is null: an empty Entry distinguishes it from a missing key.
-        return Entry(
-            msgspec.to_builtins(value if value is None or not hasattr(value, "__next__") else [*value])
-        )
+        return Entry([*value] if isinstance(value, Iterator) else value)
 
     def by_id(self, section: str, name: str) -> Any:
         """Return the entry with the id ``name`` in the list ``section`` of the report (functions,

@@ -61,9 +61,9 @@ def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -
 
 def _collected(members: Iterable[Section]) -> dict[str, Any]:
     """Return ``members``, the keys of a report with their values, as a dict. Iterators become lists, and
-    sub-runs (Document) become dicts."""
+    the reports of sub-runs in them become dicts."""
     return {
-        key: [_collected(e) if isinstance(e, SubRunReport) else e for e in value]
+        key: [_collected(e) if isinstance(e, Iterator) else e for e in value]
         if isinstance(value, Iterator)
         else value
         for key, value in members
@@ -89,20 +89,10 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
     yield "".join([*waiting, "\n"])
 
 
-class SubRunReport:
-    """The report of a sub-run (the same program with other settings or another number of devices), as an
-    entry of ``sub_runs`` in another report. Iterating over the object yields (key, value) pairs, once."""
-
-    def __init__(self, members: Iterable[Section]) -> None:
-        self._members = members
-
-    def __iter__(self) -> Iterator[Section]:
-        return iter(self._members)
-
-
 def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[Section]:
     """Yield the keys of the JSON report in their order, each as (key, value). The value of a long list is an
-    iterator over its entries, which can be read only once.
+    iterator over its entries, which can be read only once. An entry that is itself an iterator is the report
+    of a sub-run, as this function yields it.
 
     Args:
       directory: the directory of the run; None: unknown (see ``as_json``).
@@ -136,7 +126,7 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     yield "step_time", step_time.as_json(run)
     yield "line_times", line_times.as_json(run)
     yield "findings", findings(parts, job)
-    yield "sub_runs", (SubRunReport(sections(part.run, part.directory)) for part in parts[1:])
+    yield "sub_runs", (sections(part.run, part.directory) for part in parts[1:])
     yield "comparisons", comparison_table.as_json(parts)
     yield "ranks", ranks.as_json(job)
 
@@ -183,7 +173,7 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
     waiting: list[bytes] = []
     size = 0
     for value in values:
-        data = None if isinstance(value, SubRunReport) else _encoded(value)
+        data = None if isinstance(value, Iterator) else _encoded(value)
         if data is not None:
             waiting.append(data)
             size += len(data)
@@ -191,7 +181,7 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
         if waiting and (data is None or size >= PIECE):
             yield [_indented(waiting, depth)]
             waiting, size = [], 0
-        if isinstance(value, SubRunReport):
+        if isinstance(value, Iterator):
             yield _written(value, depth)
     if waiting:
         yield [_indented(waiting, depth)]
@@ -230,12 +220,8 @@ def _encodable(value: Any) -> Any:
 
 
 def _paying_line(p: payers.Payer) -> contract.PayingLine:
-    return contract.PayingLine(
-        source=p.line,
-        library=p.library,
-        compilations=len(p.compilations),
-        recompiles=len(p.again),
-        seconds=p.seconds,
+    return contract.PayingLine.copy_of(
+        p, source=p.line, compilations=len(p.compilations), recompiles=len(p.again)
     )
 
 

@@ -4,6 +4,7 @@ slowest, and how each ended."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from jaxscope.analysis.grouping import grouped
 from jaxscope.model import ranks
@@ -53,12 +54,8 @@ def section(job: Job, places: Places) -> Iterator[Line]:
         )
     if len(groups) > GROUPS:
         yield line((f"and {count(len(groups) - GROUPS, 'more group')}", "dim"), indent=2)
-    for name, figure in (
-        ("trace", lambda r: r.trace_seconds),
-        ("lower", lambda r: r.lower_seconds),
-        ("compile", lambda r: r.compile_seconds),
-    ):
-        yield from _spread(job.ranks, name, figure, seconds)
+    for phase in ("trace", "lower", "compile"):
+        yield from _spread(job.ranks, phase, attrgetter(f"{phase}_seconds"), seconds)
     known = [r for r in job.ranks if r.memory is not None]
     yield from _spread(known, "memory of the largest program", lambda r: r.memory or 0, size)
     yield from _slowest(job, places)

@@ -105,12 +105,10 @@ def _value(report_part: Any, path: str, room: int, left_out: list[str]) -> Any:
     what does not fit are appended to ``left_out``."""
     if isinstance(report_part, Entry):
         return fitted(report_part.value, room, path, left_out)
-    if isinstance(report_part, Document):
-        if room == LONGEST:
-            return {name: _whole(report_part.child(name)) for name in report_part.names}
-        return [{"path": f"{path}/{name}".lstrip("/")} for name in report_part.names]
     if room == LONGEST:
         return _whole(report_part)
+    if isinstance(report_part, Document):
+        return [{"path": f"{path}/{name}".lstrip("/")} for name in report_part.names]
     kept = first_that_fit(_listed(report_part, path), room - 2)
     left_out += [f"{path}/{escaped(name)}" for name in report_part.names[len(kept) :]]
     return kept
