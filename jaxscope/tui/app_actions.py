@@ -230,8 +230,7 @@ class AppActions(textual.app.App[str], metaclass=AbstractMeta):
         run = self.feed.run
         c = run.compilations.get(self.compilation or "")
         if c is None or c.function.id != self.function:
-            functions = [run.functions[self.function]] if self.function in run.functions else []
-            c = next((x for f in functions for _, x in reversed(run.numbered(f))), None) or default(run)
+            c = default(run, self.function)
         number = run.number(c) if c is not None else None
         if c is None or number is None:
             self._notice("no compilation is selected: press 2 for the list", bad=True)

@@ -524,7 +524,7 @@ def test_a_newer_compilation_does_not_take_the_place_of_the_program_that_is_read
         await press(pilot, "3")
         read = app.screen.compilation_to_compare()
         assert app.compilation is None
-        monkeypatch.setattr("jaxscope.tui.rows.program.default", lambda run: run.functions["newer"])
+        monkeypatch.setattr("jaxscope.tui.rows.program.default", lambda run, _: run.functions["newer"])
         assert app.screen.compilation_to_compare() is read
         await press(pilot, "comma")  # one is chosen
         assert app.screen.compilation_to_compare() is not read

@@ -26,13 +26,17 @@ from jaxscope.tui.links import Links, Place
 SHOWN = 4  # names of operations in a line
 
 
-def default(run: Run) -> Compilation | None:
-    """Return the compilation that the program screen shows first; None if no call was recorded.
+def default(run: Run, function: str | None) -> Compilation | None:
+    """Return the latest compilation of the function with the id ``function``. If it has none, or if
+    ``function`` is None, return the compilation that the program screen shows first; None if no call was
+    recorded.
 
-    Functions are searched in this order: the user's before others, then the slowest first. The result is the
-    latest compilation with a recorded text of the first function that has one, or if there is none, the
-    latest call of the first function.
+    For this, functions are searched in this order: the user's before others, then the slowest first. The
+    result is the latest compilation with a recorded text of the first function that has one, or if there is
+    none, the latest call of the first function.
     """
+    if function in run.functions and (numbered := run.numbered(run.functions[function])):
+        return numbered[-1][1]
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     for f in functions:
         for c in reversed(f.compilations):

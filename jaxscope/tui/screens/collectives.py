@@ -47,10 +47,7 @@ class Collectives(ByMachine):
             c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, run)
             if c is not None:
                 return c
-        numbered = (
-            run.numbered(run.functions[self.scope.function]) if self.scope.function in run.functions else []
-        )
-        return numbered[-1][1] if numbered else default(run)
+        return default(run, self.scope.function)
 
     def fill(self) -> None:
         machine = self.machine()

@@ -82,11 +82,7 @@ class ProgramView(ByMachine):
         read = run.compilations.get(self.reading or "")  # it stays, even if a newer compilation is recorded
         if read is not None and app.function in (None, read.function.id):
             return read
-        if app.function in run.functions:
-            numbered = run.numbered(run.functions[app.function])
-            if numbered:
-                return numbered[-1][1]
-        return rows.default(run)
+        return rows.default(run, app.function)
 
     def compilation_to_compare(self) -> Compilation | None:
         return self._chosen()
