@@ -22,6 +22,7 @@ from jaxscope.model.intervals import MOST_SECONDS, UnionOfSpans
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
+from jaxscope.rules.root_cause import Miss
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding, Fix, extended
 from jaxscope.schema.messages import Count, Message, Parts, Seconds, message
@@ -224,20 +225,10 @@ def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
         ),
         busiest[0].id,
         last.site,
-        [_evidence(run, c) for c in of_busiest[-5:]],
+        [gate.call_evidence(run, Miss(c, c.step, causes.of(run, c)[0]), named=True) for c in of_busiest[-5:]],
         extended(_advice(run, of_busiest, cause), "fix-or-allow-more-compilations"),
         sum(c.seconds for c in count.compilations),
     )
-
-
-def _evidence(run: Run, c: Compilation) -> Evidence:
-    text = message(
-        "recompiled-call",
-        call=f"{c.function.display_name}#{run.number(c)}",
-        cause=causes.of(run, c)[0],
-        than=None,
-    )
-    return Evidence(text, compilation=c.id, program=c.program, source=c.site, step=c.step)
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:

@@ -273,7 +273,9 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
         package = (f.seen.module or "a library").partition(".")[0]
         subject = message("function-of-library", name=name, library=package)
     # If other functions are listed, too, each call has its function and step, and all are in order of time.
-    apart = [(x.compilation.t_ns, _call(run, x, where=bool(change.others))) for x in _shown(group, change)]
+    apart = [
+        (x.compilation.t_ns, call_evidence(run, x, named=bool(change.others))) for x in _shown(group, change)
+    ]
     return Finding(
         code=CODE,
         severity=NOTE if library else ERROR,
@@ -306,15 +308,12 @@ def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 
 
-def _call(run: Run, x: Miss, *, where: bool) -> Evidence:
+def call_evidence(run: Run, x: Miss, *, named: bool) -> Evidence:
+    """Return the call ``x`` with its number and its cause as evidence; with ``named``, the name of the
+    function is before the number: ``step#3``."""
     c = x.compilation
-    name = f"{c.function.display_name}" if where else ""
-    text = message(
-        "recompiled-call",
-        call=f"{name}#{run.number(c)}",
-        cause=x.cause,
-        than=None,
-    )
+    name = c.function.display_name if named else ""
+    text = message("recompiled-call", call=f"{name}#{run.number(c)}", cause=x.cause, than=None)
     return Evidence(text, compilation=c.id, program=c.program, source=c.site, step=x.step)
 
 
