@@ -204,6 +204,7 @@ def end(
     queue.close()
     restarts, progress = _Restarts(), _Progress(queue)
     started: subprocess.Popen[bytes] | None = worker
+    interrupted = False
     try:
         while started is not None:
             left = len(queue.waiting())
@@ -221,9 +222,7 @@ def end(
             if wait:
                 time.sleep(PROGRESS_S)
     except KeyboardInterrupt:
-        if started is not None:
-            started.returncode = 0
-        return True
+        interrupted = True
     if started is not None:
         started.returncode = 0  # the worker outlives this process; without this, subprocess warns
-    return False
+    return interrupted

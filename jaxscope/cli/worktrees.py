@@ -207,8 +207,5 @@ def repository() -> Iterator[Repository]:
             slug="no-repository",
         )
     root = Path(os.fsdecode(done.stdout).rstrip("\n")).resolve()
-    room = Path(tempfile.mkdtemp(prefix="jaxscope-try-")).resolve()
-    try:
-        yield Repository(root, here.relative_to(root), room)
-    finally:
-        shutil.rmtree(room, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="jaxscope-try-", ignore_cleanup_errors=True) as room:
+        yield Repository(root, here.relative_to(root), Path(room).resolve())
