@@ -77,9 +77,10 @@ def facts(diff: RunDiff) -> list[Fact]:
     """Return the figures of the two runs compared in ``diff``, each with a verdict: first those of the whole
     runs, then those of the user's functions. Functions that only one of the runs has are left out."""
     both = [f for f in diff.functions if f.before is not None and f.after is not None and f.function.user]
+    before, after = (_transfers(run, "bytes", "bytes") for run in (diff.before, diff.after))
     return [
         *_judged(COUNTS, _counts(diff.before), _counts(diff.after)),
-        *_judged(TRANSFERRED, _transferred(diff.before), _transferred(diff.after)),
+        *_judged(TRANSFERRED, before, after),
         *(fact for f in both for fact in _of_function(diff, f)),
     ]
 
@@ -127,12 +128,6 @@ def _counts(run: Run) -> dict[str, float]:
         "fast_path_misses": sum(f.fast_path_misses for f in functions if f.user),
         **_transfers(run, "transfers", "count"),
     }
-
-
-def _transferred(run: Run) -> dict[str, float]:
-    """Return the bytes that the run transferred: ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``. Empty
-    if transfers were not recorded."""
-    return _transfers(run, "bytes", "bytes")
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
