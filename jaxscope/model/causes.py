@@ -493,15 +493,14 @@ def _effects(c: Compilation) -> list[str]:
 def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
     """Return (user's line that created the function object of ``c``, whether that is certain): the line of
     its definition, or the line on the stack that wraps it (``jax.grad(f)``). None if unknown."""
-    seen = c.function.seen
-    if not seen.file or seen.line is None:
+    seen, defined = c.function.seen, c.function.defined
+    if defined is None:
         return None
-    defined = Frame(seen.file, seen.line, seen.qualname)
     if seen.form in ("lambda", "def") and not seen.wrappers:
         return defined, True
     inner = "<locals>" in seen.qualname
     searched = inner or seen.form == "lambda"
-    if searched and sources.where_defined(run, seen.file, seen.name, seen.line) is not None:
+    if searched and sources.where_defined(run, defined.file, seen.name, defined.line) is not None:
         return defined, True
     for frame in c.lines:
         wraps = sources.where_called(run, frame.file, seen.name, frame.line)

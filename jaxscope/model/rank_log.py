@@ -598,7 +598,7 @@ class RankLog:
             compilation=f"{main.id}.{c.call}",
             number=c.number,
             site=c.site,
-            defined=names.defined(function),
+            defined=function.defined,
             key=key,
             step=c.step,
             t_ns=compiled.t_ns if compiled is not None else c.lowered.t_ns,
@@ -617,7 +617,6 @@ class _Names:
     def __init__(self, processes: Sequence[_Process]) -> None:
         self._processes = processes
         self._functions: dict[str, Function] = {}
-        self._defined: dict[str, Frame | None] = {}
         self._settings: dict[tuple[str, str], Mapping[str, str] | None] = {}
 
     def of(self, c: _Call) -> Function:
@@ -628,16 +627,6 @@ class _Names:
             seen = next((p.functions[id] for p in self._processes if id in p.functions), None) or unseen(id)
             found = self._functions[id] = Function(id, seen)
         return found
-
-    def defined(self, function: Function) -> Frame | None:
-        """Return the line at which ``function`` is defined. Return None if it is unknown."""
-        if function.id not in self._defined:
-            seen = function.seen
-            whole = seen.file and seen.line is not None
-            self._defined[function.id] = (
-                Frame(seen.file or "", seen.line or 0, seen.qualname) if whole else None
-            )
-        return self._defined[function.id]
 
     def settings(self, process: _Process, context: str | None) -> Mapping[str, str] | None:
         """Return the settings of JAX that have the id ``context`` in the cache keys of ``process``. None if

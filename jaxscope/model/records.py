@@ -353,6 +353,12 @@ class Function(msgspec.Struct, eq=False):
         return self.name.replace(".<locals>", "")
 
     @property
+    def defined(self) -> Frame | None:
+        """Return the line that defines the function; None if it is unknown."""
+        seen = self.seen
+        return Frame(seen.file, seen.line, seen.qualname) if seen.file and seen.line is not None else None
+
+    @property
     def user(self) -> bool:
         """Return whether this is the user's own function: not of a library, not an operation outside jit."""
         return not (self.seen.library or self.seen.eager)

@@ -15,7 +15,7 @@ import msgspec
 from jaxscope.analysis.grouping import grouped
 from jaxscope.check.baseline import extract, programs, schema, transfers
 from jaxscope.check.baseline.extract import Extracted, FunctionEntry
-from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, definition, note, pairs
+from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, note, pairs
 from jaxscope.check.baseline.schema import Baseline
 from jaxscope.check.selection import Filter
 from jaxscope.model.records import Compilation, Function
@@ -269,7 +269,7 @@ def _new_function(entry: FunctionEntry) -> Finding:
         certainty=CERTAIN,
         title=message("baseline-new-function", function=f.display_name, counted=counted),
         function=f.id,
-        source=first.site or definition(f),
+        source=first.site or f.defined,
         evidence=[
             Evidence(_ENTERED.get(c.entry, _CALLED), compilation=c.id, source=c.site, step=c.step)
             for c in f.compilations[:SHOWN]
@@ -293,7 +293,7 @@ def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total
         if total is not None
         else message("baseline-recompiled-otherwise", function=f.display_name, times=times, cause=cause),
         function=f.id,
-        source=last.site or definition(f),
+        source=last.site or f.defined,
         evidence=[
             Evidence(
                 message("because", cause=c), compilation=o.id, program=o.program, source=o.site, step=o.step
@@ -337,7 +337,7 @@ def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
             certainty=CERTAIN,
             title=anew if new.compilations > old.compilations else total,
             function=f.id,
-            source=last_call.site or definition(f),
+            source=last_call.site or f.defined,
             evidence=[Evidence(total, compilation=last_call.id, source=last_call.site, step=last_call.step)],
             fix=ACCEPT,
             seconds=last_call.seconds,

@@ -98,7 +98,7 @@ class Pair(NamedTuple):
         compilations = self.entry.program.compilations
         last = compilations[-1] if compilations else None
         f = self.function.function
-        source = source or definition(f) or (last.site if last is not None else None)
+        source = source or f.defined or (last.site if last is not None else None)
         id, program = last.id if last is not None else None, self.entry.program.id
         texts = [*evidence, *(change.words for change in self.changed[:SHOWN])]
         return Finding(
@@ -120,12 +120,6 @@ class Pair(NamedTuple):
         )
 
 
-def definition(f: Function) -> Frame | None:
-    """Return the line at which ``f`` is defined; None if unknown."""
-    seen = f.seen
-    return Frame(seen.file, seen.line, seen.qualname) if seen.file and seen.line is not None else None
-
-
 def note(code: str, text: Message, fix: Words, f: Function | None = None, about: str = "") -> Finding:
     """Return a finding with the severity note, which makes a check fail only with ``--strict``.
 
@@ -137,7 +131,7 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
       about: the name of the subject, if this is no function of the run. Notes with different names are not
         merged.
     """
-    source = definition(f) if f is not None else None
+    source = f.defined if f is not None else None
     return Finding(
         code,
         NOTE,

@@ -212,6 +212,4 @@ class Functions(View):
         f, a = self.functions.current, self.attempts.current
         if self.focused_view() is not self.functions and a is not None and a.compilation.site is not None:
             return a.compilation.site
-        if f is not None and f.seen.file and f.seen.line:
-            return Frame(f.seen.file, f.seen.line, f.seen.name)
-        return None
+        return f.defined if f is not None else None

@@ -219,7 +219,4 @@ class Overview(View):
             return finding.source
         if view is self.latest and latest is not None:
             return latest.compilation.site
-        seen = lane.function.seen if lane is not None and lane.function is not None else None
-        return (
-            Frame(seen.file, seen.line, seen.name) if seen is not None and seen.file and seen.line else None
-        )
+        return lane.function.defined if lane is not None and lane.function is not None else None
