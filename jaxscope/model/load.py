@@ -84,8 +84,7 @@ class Tail:
     def read(self, progress: Progress | None = None) -> Batch:
         """Read and decode the new events, and return them for ``take``. The run is not changed. ``progress``
         is called with (bytes read so far, bytes to read)."""
-        entries = self._reader.entries(progress)
-        return self._batch(entries)
+        return self._batch(self._reader.entries(progress))
 
     def take(
         self, batch: Batch, limit: int | None = None

@@ -85,7 +85,7 @@ def _measured(run: Run, process: Process, event: Profiled) -> Measured:
     one = 1e9 * steps * min(max(1, event.devices or 1), MOST)
     sums: dict[tuple[str, int] | None, dict[str, int]] = {}
     frames: dict[tuple[str, int] | None, Frame | None] = {None: None}
-    for times in _by_program(event.instructions):
+    for times in grouped(((t.module, t.program), t) for t in event.instructions).values():
         programs = _programs(run, process, times)
         for t in times:
             opcode, line = _located(t, programs)
@@ -114,12 +114,6 @@ def _measured(run: Run, process: Process, event: Profiled) -> Measured:
         device_seconds=sum(s.seconds for s in lines),
         lines=lines,
     )
-
-
-def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]:
-    """Return the measured instructions ``times`` of a profile as one list for each program."""
-    found = grouped(((t.module, t.program), t) for t in times)
-    return list(found.values())
 
 
 def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> list[Mapping[str, Located]]:

@@ -56,11 +56,7 @@ class Prediction(msgspec.Struct, frozen=True):
 @cached_until_changed
 def predictions(run: Run) -> list[Prediction]:
     """Return the predicted recompiles of all functions of the user, in order of time."""
-    found: list[Prediction] = []
-    for f in run.functions.values():
-        if f.user:
-            for c in f.compilations:
-                found += of(run, c)
+    found = [p for f in run.functions.values() if f.user for c in f.compilations for p in of(run, c)]
     return sorted(found, key=lambda p: (p.after.t_ns, p.after.call))
 
 
@@ -182,10 +178,8 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
     out = traced.out or []
     if len(indices) != len(out):
         indices = [None] * len(out)
-    found = []
-    for leaf, index in zip(out, indices, strict=True):
-        found.append(Result(leaf, table_entry(table, index), compiled.out_committed))
-    return Results(found)
+    pairs = zip(out, indices, strict=True)
+    return Results([Result(leaf, table_entry(table, at), compiled.out_committed) for leaf, at in pairs])
 
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:

@@ -367,10 +367,8 @@ def schedule(text: str | None) -> tuple[str, ...] | None:
     ``%`` for each name: ``all-reduce%), replica_groups={{0,1}}, to_apply=%``. None if ``text`` is None."""
     if text is None:
         return None
-    found = []
-    for kind, start, rest in _COLLECTIVE.findall(_METADATA.sub("", text)):
-        found.append(kind + start + re.sub(r"%[\w.-]+", "%", rest))
-    return tuple(found)
+    found = _COLLECTIVE.findall(_METADATA.sub("", text))
+    return tuple(kind + start + re.sub(r"%[\w.-]+", "%", rest) for kind, start, rest in found)
 
 
 def text_of(rank: Rank, blob: str | None) -> str | None:

@@ -8,6 +8,7 @@ the caller passed.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -280,7 +281,7 @@ class OfArrays:
     def __init__(self, run: Run, looks: Iterable[Snapshot]) -> None:
         self._results: dict[tuple[Line, Aval], list[Intent]] = {}
         self._arguments: dict[Aval, list[Intent]] = {}
-        self._tokens: dict[str, list[str]] = {}
+        self._steps = functools.cache(tokens)  # the names and indices in a path
         groups = [g for look in looks for g in look.groups]
         lines = {g.origin.place for g in groups if g.origin is not None}
         avals = {_aval(g) for g in groups}
@@ -336,14 +337,6 @@ class OfArrays:
                 break
             n += 1
         return n
-
-    def _steps(self, path: str) -> list[str]:
-        """Return the names and indices in ``path``: ``state.params['w']`` -> ``["state", ".params",
-        "['w']"]``. The result is cached."""
-        steps = self._tokens.get(path)
-        if steps is None:
-            steps = self._tokens[path] = tokens(path)
-        return steps
 
 
 def _aval(g: Group) -> Aval:
