@@ -109,12 +109,7 @@ def without(text: str) -> str:
         text = shape.sub(MARK, text)
     if text[:1] in ("/", ".", "~") or "://" in text or os.path.exists(text):  # noqa: PTH110
         return text
-    return _RUN.sub(_of_its_letters, text)
-
-
-def _of_its_letters(match: re.Match[str]) -> str:
-    """Return ``<left out>`` for a matched sequence that looks like a random key, else the sequence."""
-    return MARK if _random(match[0]) else match[0]
+    return _RUN.sub(lambda found: MARK if _random(found[0]) else found[0], text)
 
 
 def _of_its_name(match: re.Match[str]) -> str:

@@ -88,13 +88,13 @@ def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
         committed = jax_internals.committed(value)
         form = getattr(value, "format", None)
         layout = getattr(getattr(form, "layout", None), "major_to_minor", None)
-    dtype = getattr(aval, "dtype", None)
+    dtype, weak = getattr(aval, "dtype", None), getattr(aval, "weak_type", None)
     return Leaf(
         path=path,
         type=kind,
         shape=dimensions(shape),
         dtype=None if dtype is None else dtype_name(dtype),
-        weak_type=_bool(getattr(aval, "weak_type", None)),
+        weak_type=weak if isinstance(weak, bool) else None,
         sharding=shardings.index(sharding),
         committed=committed,
         memory_kind=getattr(sharding, "memory_kind", None),
@@ -116,11 +116,6 @@ def dimensions(shape: Any) -> tuple[int | str, ...] | None:
         if shape is None
         else tuple(int(d) if isinstance(d, (int, np.integer)) else str(d) for d in shape)
     )
-
-
-def _bool(value: object) -> bool | None:
-    """Return ``value`` if it is True or False, else None."""
-    return value if isinstance(value, bool) else None
 
 
 def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
