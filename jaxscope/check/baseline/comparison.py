@@ -36,17 +36,12 @@ class Comparison(msgspec.Struct, frozen=True):
     Attributes:
       findings: errors about figures that became worse, and notes about figures that became better or were not
         compared.
-      new: findings of the rules (such as JX101) that the baseline does not have. If ``comparable``, notes
-        become warnings, which make the check fail.
-      known: findings of the rules that the baseline has, too.
-      comparable: whether the baseline is from the same JAX minor version, platform and devices, so that
-        figures were compared.
+      new: findings of the rules (such as JX101) that the baseline does not have. If figures were compared,
+        notes become warnings, which make the check fail.
     """
 
     findings: list[Finding]
     new: list[Finding]
-    known: list[Finding]
-    comparable: bool
 
 
 def extract_run(run: Run, chosen: Filter, roots: Sequence[str] = ()) -> Extracted:
@@ -77,15 +72,15 @@ def failing(all_findings: Iterable[Finding], *, strict: bool) -> list[Finding]:
 def compare(baseline: Baseline, now: Extracted) -> Comparison:
     """Compare ``now``, the figures of a run, with ``baseline``, the saved figures of an earlier run.
 
-    Functions that were moved are paired with their old names. The findings of the rules are divided into new
-    and known ones in any case. If JAX version, platform or devices differ, the figures are not compared, and
-    a note lists the differences."""
+    Functions that were moved are paired with their old names. New findings of the rules are looked for in any
+    case. If JAX version, platform or devices differ, the figures are not compared, and a note lists the
+    differences."""
     baseline, renamed = _with_current_names(baseline, now)
     different = _environment_differences(baseline, now.baseline)
-    new, known = _split(baseline, now, raised=not different)
+    new = _new(baseline, now, raised=not different)
     if different:
         text = message("baseline-of-other-environment", differences=Parts((*different,), "; "))
-        return Comparison([note(ELSEWHERE, text, message("fix-same-environment"))], new, known, False)
+        return Comparison([note(ELSEWHERE, text, message("fix-same-environment"))], new)
     found = []
     for old, name in renamed.items():
         entry = now.functions.get(name)
@@ -97,7 +92,7 @@ def compare(baseline: Baseline, now: Extracted) -> Comparison:
     found += _eager(baseline, now)
     found += transfers.compare(baseline, now)
     found += _resolved(baseline, now)
-    return Comparison(found, new, known, True)
+    return Comparison(found, new)
 
 
 def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, dict[str, str]]:
@@ -184,19 +179,11 @@ def merged(all_findings: list[Finding]) -> list[Finding]:
     return list(kept.values())
 
 
-def _split(baseline: Baseline, now: Extracted, *, raised: bool) -> tuple[list[Finding], list[Finding]]:
-    """Return (new findings, known findings) of the rules in the run ``now``. New ones are not in
-    ``baseline``: of a finding that the run has 3 times and the baseline once, 2 are new. With ``raised``, new
-    notes become warnings."""
-    new: list[Finding] = []
-    known: list[Finding] = []
-    for key, members in now.findings.items():
-        n = baseline.findings.get(key, 0)
-        known += members[:n]
-        for f in members[n:]:
-            raise_it = raised and f.severity == NOTE
-            new.append(msgspec.structs.replace(f, severity=WARNING) if raise_it else f)
-    return new, known
+def _new(baseline: Baseline, now: Extracted, *, raised: bool) -> list[Finding]:
+    """Return the findings of the rules in the run ``now`` that ``baseline`` does not have: of a finding that
+    the run has 3 times and the baseline once, 2 are new. With ``raised``, notes become warnings."""
+    new = [f for key, members in now.findings.items() for f in members[baseline.findings.get(key, 0) :]]
+    return [msgspec.structs.replace(f, severity=WARNING) if raised and f.severity == NOTE else f for f in new]
 
 
 def _resolved(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
