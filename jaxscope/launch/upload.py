@@ -150,7 +150,6 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
         upload is tried once more.
     """
     _write(record, upload)
-    error = None
     for again in (True, False):
         error = None
         try:

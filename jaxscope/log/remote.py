@@ -359,10 +359,8 @@ def _own(name: str) -> tuple[str, int] | None:
     """Return (file, number of the piece) for ``name``, the path of an object in a remote store:
     ``events/1-a.jsonl+2`` -> ``("events/1-a.jsonl", 2)``. None if jaxscope gives no file this name."""
     file, plus, number = name.rpartition("+")
-    if not plus:
-        return (name, 0) if removal.is_own_name(name) else None
-    if not re.fullmatch(r"[1-9][0-9]{0,3}", number) or int(number) >= MOST_PIECES:
-        return (name, 0) if removal.is_own_name(name) else None  # the + is in the name of a sub-run
+    if not plus or not re.fullmatch(r"[1-9][0-9]{0,3}", number) or int(number) >= MOST_PIECES:
+        return (name, 0) if removal.is_own_name(name) else None  # a + may be in the name of a sub-run
     return (file, int(number)) if removal.is_own_name(file) else None
 
 
