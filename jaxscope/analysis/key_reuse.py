@@ -23,6 +23,7 @@ from jaxscope.analysis.rewrap_site import (
     FUNCTION,
     Definition,
     Syntax,
+    assigned,
     bind,
     function_around,
     last_name,
@@ -38,6 +39,10 @@ _BODIES = {"fori_loop": 2, "scan": 0, "while_loop": 1}
 _CHOOSE = frozenset({"cond", "eval_shape", "select", "switch", "where"})
 # Keys with which a program draws the same numbers each time on purpose
 _ON_PURPOSE = re.compile(r"(?:^|_)(?:const|constant|eval|fixed|plot|same|test|val|valid)(?:_|$|\[)")
+# Functions that make the same each time on purpose
+_SET_UP = re.compile(
+    r"(?:^|_)(?:build|create|data|eval|evaluate|fixed|generate|get|init|initialize|load|make|model|params|setup|test)(?:_|$)"
+)
 _MUTATE = frozenset({"append", "insert", "pop", "setdefault", "update"})
 _TRANSPARENT = frozenset({"checkpoint", "jit", "named_call", "named_scope", "remat"})  # decorators
 _SCOPES = (*FUNCTION, ast.Lambda, ast.ClassDef, *COMPREHENSIONS)
@@ -107,6 +112,7 @@ class Repeated(NamedTuple):
       line: the line of the call.
       loop: the function that loops: ``jax.lax.fori_loop``; None: a Python loop.
       loop_line: the line of the loop, or of the call of the function that loops.
+      makes_key: whether the called function, one of the file, makes the key itself.
     """
 
     function: str
@@ -115,6 +121,7 @@ class Repeated(NamedTuple):
     line: int
     loop: str | None
     loop_line: int
+    makes_key: bool = False
 
 
 def in_loops(source: str | None) -> list[Repeated]:
@@ -160,7 +167,8 @@ def in_loops(source: str | None) -> list[Repeated]:
 
 def in_python_loops(source: str | None) -> list[Repeated]:
     """Return the draws that a ``for`` or ``while`` loop repeats with the same key: no statement of the loop
-    sets the key.
+    sets the key, or it is made from the same number each time (``jax.random.key(0)``), also in a function of
+    the file that the loop calls.
 
     Only loops in which an iteration uses a result of the iteration before are searched (``x = x + noise``).
     Ignored are draws that may be repeated on purpose: inside an ``if``, with the variable of the ``for`` in
@@ -177,9 +185,14 @@ def in_python_loops(source: str | None) -> list[Repeated]:
         if isinstance(node, (ast.Global, ast.Nonlocal))
         for name in node.names
     }
-    repeated = []
+    repeated, defined = [], _functions(found)
     for call in found.all_calls():
-        key = key_of(call) if draws.name(call) not in (None, *NO_DRAW) else None
+        key, fixed = None, None
+        if draws.name(call) not in (None, *NO_DRAW):
+            key, fixed = key_of(call), _fixed(call.args[0] if call.args else None, draws)
+        elif isinstance(call.func, ast.Name) and len(same := defined.get(call.func.id, [])) == 1:
+            fixed = _drawn_with(same[0], draws) if not _SET_UP.search(call.func.id) else None
+        key = key or fixed
         if key is None or _ON_PURPOSE.search(key) or names_in([ast.parse(key)]) & elsewhere:
             continue
         inside = loop_calls.find(source, call.lineno, call.col_offset, last_name(call.func) or "")
@@ -189,12 +202,51 @@ def in_python_loops(source: str | None) -> list[Repeated]:
         if isinstance(loop, ast.For) and isinstance(loop.iter, (ast.List, ast.Tuple)):
             continue  # several settings
         counters = _counters(loop)
-        if names_in([ast.parse(key)]) & loop_calls.names_set(inside.repeats) or not loop_calls.carries(loop):
+        if not loop_calls.carries(loop):
             continue
+        if names_in([ast.parse(key)]) & loop_calls.names_set(inside.repeats):
+            key = fixed = _made_again(loop, key, draws)
+            if key is None:
+                continue
+        if fixed is not None and not loop_calls.reaches_next(loop, call):
+            continue  # for example samples from the same noise in each epoch, to compare them
         if not counters & loop_calls.names_read([*call.args, *call.keywords]):
             scope = name_around(found, call.lineno)
-            repeated.append(Repeated(scope, key, ast.unparse(call.func), call.lineno, None, loop.lineno))
+            name, makes_key = ast.unparse(call.func), draws.name(call) is None
+            repeated.append(Repeated(scope, key, name, call.lineno, None, loop.lineno, makes_key))
     return repeated
+
+
+def _fixed(node: ast.expr | None, draws: Draws) -> str | None:
+    """Return ``node`` as source if it makes a key from a number that is written out: ``jax.random.key(0)``.
+    None otherwise."""
+    if draws.name(node) not in ("PRNGKey", "key") or not isinstance(node, ast.Call):
+        return None
+    return ast.unparse(node) if node.args and isinstance(node.args[0], ast.Constant) else None
+
+
+def _made_again(scope: ast.AST, key: str, draws: Draws) -> str | None:
+    """Return the expression that makes ``key`` from a number that is written out, if all assignments to it in
+    ``scope`` do so. None otherwise."""
+    targets = (t for n in ast.walk(scope) if isinstance(n, ast.Assign) for t in n.targets)
+    stored = sum(isinstance(n, ast.Name) for t in targets for n in ast.walk(t) if getattr(n, "id", "") == key)
+    made = [_fixed(value, draws) for value in assigned(scope, key)]
+    return made[0] if made and len(made) == stored else None
+
+
+def _drawn_with(function: ast.FunctionDef, draws: Draws) -> str | None:
+    """Return the key, as source, from which ``function`` draws in each call, if it makes the key from a
+    number that is written out. None if there is none, or if the function has an ``if``."""
+    if any(isinstance(n, (ast.If, ast.IfExp, ast.Match)) for n in ast.walk(function)):
+        return None
+    calls = (n for n in ast.walk(function) if isinstance(n, ast.Call))
+    for call in (c for c in calls if draws.name(c) not in (None, *NO_DRAW, *_SELECTS)):
+        key = key_of(call)
+        found = _fixed(call.args[0] if call.args else None, draws)
+        found = found or (_made_again(function, key, draws) if key is not None else None)
+        if found is not None:
+            return found
+    return None
 
 
 def _counters(loop: ast.For | ast.While) -> set[str]:

@@ -630,6 +630,17 @@ def _carried(loop: ast.For | ast.While) -> set[str]:
     return carried | {name for name in longer if name not in later and read[name] > longer.count(name)}
 
 
+def reaches_next(loop: ast.For | ast.While, call: ast.Call) -> bool:
+    """Return whether the next iteration of ``loop`` depends on the result of ``call``: statements of the loop
+    compute from it a variable that the next iteration reads, directly or through other variables."""
+    computed, kinds = set[str](), (ast.Assign, ast.AugAssign, ast.AnnAssign)
+    for n in ast.walk(loop):
+        value = n.value if isinstance(n, kinds) else None
+        if value is not None and (contains(value, call) or names_read([value]) & computed):
+            computed |= names_set([n])
+    return bool(computed & _carried(loop))
+
+
 def _uses(node: ast.AST) -> Iterator[tuple[str, bool]]:
     """Yield (name, whether it is set) for the variables that ``node`` reads and sets, in this order.
 

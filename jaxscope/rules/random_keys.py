@@ -295,7 +295,8 @@ def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
             n = len(pair.lines)
             fix = message("fix-keys-of-iteration", keys=_numbered("key", n), key=one.key, n=n)
         elif one.loop is None:
-            fix = message("fix-new-key-to-draw", key=one.key)
+            given = message("pass-the-number", function=one.call) if one.makes_key else None
+            fix = message("fix-new-key-to-draw", key=one.key, given=given)
         yield (
             (file, one.loop_line),
             Finding(

@@ -214,6 +214,20 @@ def test_a_draw_from_one_key_in_each_iteration_is_found(source, keys):
     assert [(one.function, one.key) for one in in_loops(source)] == [("sample", key) for key in keys]
 
 
+WALK = """
+import jax
+
+
+def walk(w):
+    start, end = jax.random.PRNGKey(1), 2
+    key = jax.random.PRNGKey(1)
+    return w + jax.random.normal(key, w.shape)
+
+
+def make_walk(w):
+    return w + jax.random.normal(jax.random.key(0), w.shape)
+"""
+
 PYTHON_LOOP = """
 import jax
 
@@ -246,6 +260,23 @@ def train(key, w, batches):
             [],
         ),  # a sum is not used by the next iteration
         (PYTHON_LOOP.replace("        w =", "        n = 2 * i\n        w =").replace("w.shape", "(n,)"), []),
+        (PYTHON_LOOP.replace("normal(key", "normal(jax.random.key(0)"), ["jax.random.key(0)"]),
+        (PYTHON_LOOP.replace("normal(key", "normal(jax.random.key(i)"), []),
+        (
+            PYTHON_LOOP.replace("        w =", "        key = jax.random.key(0)\n        w ="),
+            ["jax.random.key(0)"],
+        ),
+        (PYTHON_LOOP.replace("        w =", "        key = jax.random.key(i)\n        w ="), []),
+        (
+            WALK + PYTHON_LOOP.replace("w + jax.random.normal(key, w.shape)", "walk(w)"),
+            ["jax.random.PRNGKey(1)"],
+        ),
+        (WALK + PYTHON_LOOP.replace("w + jax.random.normal(key, w.shape)", "make_walk(w)"), []),
+        (
+            WALK.replace("(1)", "(len(w))")
+            + PYTHON_LOOP.replace("w + jax.random.normal(key, w.shape)", "walk(w)"),
+            [],
+        ),
         (PYTHON_LOOP.replace("def train", "def renew():\n    global key\n    key = 1\n\n\ndef train"), []),
         (None, []),
     ],

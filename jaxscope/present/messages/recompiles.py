@@ -568,8 +568,9 @@ TEMPLATES = {
     "loop-on-line": "the loop on line {line}",
     "fix-new-key-to-draw": (
         "draw from a different key in each iteration: jax.random.fold_in({key}, i), where i counts the"
-        " iterations. Change nothing if all iterations are meant to have the same random numbers"
+        " iterations{given}. Change nothing if all iterations are meant to have the same random numbers"
     ),
+    "pass-the-number": " and is a new argument of {function}",
     "fix-keys-of-iteration": (
         "make new keys in each iteration: {keys} = jax.random.split(jax.random.fold_in({key}, i), {n}), where"
         " i counts the iterations. Pass each of them to one call, instead of {key}. Change nothing if all"
