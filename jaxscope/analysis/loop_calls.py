@@ -647,31 +647,42 @@ def _uses(node: ast.AST) -> Iterator[tuple[str, bool]]:
     The variable of ``total += x`` is only set. An item or an attribute that is set (``x[i] = 1``) counts as
     reading and setting ``x``. Variables of comprehensions and of functions inside ``node`` do not count.
     """
-    match node:
-        case ast.For() | ast.AsyncFor():
-            parts = [node.iter, node.target, *node.body, *node.orelse]
-        case ast.Assign(targets=targets, value=value):
-            parts = [value, *targets]
-        case ast.AnnAssign(target=target, value=value):
-            parts = [*([value] if value is not None else []), target]
-        case ast.AugAssign(target=target, value=value):
-            parts = [value, *([] if isinstance(target, ast.Name) else [target])]
-        case _:
-            parts = list(ast.iter_child_nodes(node))
-    own = set[str]()
-    if isinstance(node, (*SCOPES, *COMPREHENSIONS)):
-        own = names_in([node], ast.Store) | {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
-    if not isinstance(node, ast.Name):
-        yield from (use for part in parts for use in _uses(part) if use[0] not in own)
+    waiting: list[tuple[ast.AST | tuple[str, bool], frozenset[str]]] = [(node, frozenset())]
+    while waiting:
+        n, own = waiting.pop()
+        if isinstance(n, tuple):
+            if n[0] not in own:
+                yield n
+            continue
+        parts, after = _in_order(n)
+        inside = own
+        if isinstance(n, (*SCOPES, *COMPREHENSIONS)):
+            inside |= names_in([n], ast.Store) | {m.arg for m in ast.walk(n) if isinstance(m, ast.arg)}
+        waiting += ((use, own) for use in after)
+        waiting += ((part, inside) for part in reversed(parts))
+
+
+def _in_order(node: ast.AST) -> tuple[list[ast.AST], list[tuple[str, bool]]]:
+    """Return (the parts of ``node`` in the order in which Python executes them, the use of a variable by
+    ``node`` itself, which comes after its parts, as in ``_uses``)."""
     match node:
         case ast.Name(id=name, ctx=ctx):
-            yield name, not isinstance(ctx, ast.Load)
+            return [], [(name, not isinstance(ctx, ast.Load))]
+        case ast.For() | ast.AsyncFor():
+            return [node.iter, node.target, *node.body, *node.orelse], []
+        case ast.Assign(targets=targets, value=value):
+            return [value, *targets], []
+        case ast.AnnAssign(target=target, value=value):
+            return [*([value] if value is not None else []), target], []
+        case ast.AugAssign(target=ast.Name(id=name), value=value):
+            return [value], [(name, True)]
+        case ast.AugAssign(target=target, value=value):
+            return [value, target], []
         case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
-            yield root(node) or "", True
-        case ast.AugAssign(target=ast.Name(id=name)):
-            yield name, True
+            return list(ast.iter_child_nodes(node)), [(root(node) or "", True)]
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name, True
+            return list(ast.iter_child_nodes(node)), [(name, True)]
+    return list(ast.iter_child_nodes(node)), []
 
 
 def items_of_iterations(loop: ast.For | ast.While | None) -> tuple[str, ...]:

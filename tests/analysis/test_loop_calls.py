@@ -521,3 +521,25 @@ def test_iterations_that_could_be_mapped_index_arrays_and_pass_nothing_on(line, 
 )
 def test_the_loop_that_a_parameter_counts_is_found_through_calls(function, parameter, line):
     assert loop_calls.loop_counted(LOOPS, function, parameter) == line
+
+
+@pytest.mark.parametrize(
+    ("body", "carried"),
+    [
+        ("y = f(y)", True),
+        ("total += f(x)", False),
+        ("y = x\n    z = f(y)", False),
+        ("z = f(y)\n    y = x", True),
+        ("states.append(f(states[-1]))", True),
+        ("states.append(f(x))", False),
+        ("beta.insert(0, f(beta[0]))", True),
+        ("s = x\n    for a in x:\n        s = f(s, a)", False),  # the inner loop begins anew
+        ("z = [f(a) for a in x]", False),
+        ("a = 1\n    z = [f(a) for a in x]", False),
+        ("def g(y):\n        z = y\n        return z\n    w = g(x)", False),
+        ("params[x] = f(params[x])", True),
+    ],
+)
+def test_a_loop_is_known_to_pass_a_variable_to_its_next_iteration(body, carried):
+    loop = loop_calls.loop_from(f"for x in xs:\n    {body}\n", 1)
+    assert loop is not None and loop_calls.carries(loop) is carried
