@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import msgspec
 
-from jaxscope.analysis import sizes_under_jit
+from jaxscope.analysis import line_names, sizes_under_jit
 from jaxscope.analysis.element_reads import draws_one
 from jaxscope.analysis.loop_calls import (
     argument,
@@ -28,6 +28,7 @@ from jaxscope.analysis.rewrap_site import (
     assigned_calls,
     depends_on_a_condition,
     ends_the_loop,
+    expression,
     in_a_loop,
     keeps_its_value,
     kept_from_iteration_before,
@@ -231,6 +232,8 @@ def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
     source, counted = sources.of(run)(at.file), t.steps is not None
     if t.text is not None and SAVES.match(t.text):
         return True  # a checkpoint
+    if t.kind in TO_TEXT and _is_call_of_jax(source, t.text):
+        return True  # JAX makes text of the residuals of jax.jacobian(f), if f is jitted
     call = library_calls.called_by_scipy(source, at.line)
     if call is not None and not library_calls.without_gradient(call):
         return True  # SciPy needs the value before it can go on
@@ -248,6 +251,17 @@ def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
     if above is not None and reached_now_and_then(sources.of(run)(above.file), above.line):
         return True
     return runs_once(source, at.line)  # then a loop within the library that the line calls reads the values
+
+
+def _is_call_of_jax(source: str | None, text: str | None) -> bool:
+    """Return whether the expression ``text`` of a file with the text ``source`` calls a function of JAX, or
+    what one returns: ``jax.jacobian(f)(x)``."""
+    called = expression(text)
+    while isinstance(called, ast.Call):
+        called = called.func
+    if called is None:
+        return False
+    return line_names.full_name(called, line_names.imported(syntax(source))).startswith("jax.")
 
 
 def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
