@@ -158,7 +158,7 @@ def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
 
 
 def _unlike(was: Static | None, now: Static | None) -> int:
-    """Return the distance between two different static values: 0 (different objects with the same type and
+    """Return how different two unequal static values are: 0 (different objects with the same type and
     text), 1 (different types, same text or hash: ``np.int64(10)`` and ``10``) or ``UNLIKE`` (2, everything
     else)."""
     if was is None or now is None:

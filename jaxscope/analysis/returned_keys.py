@@ -36,8 +36,8 @@ class ReturnedKey(NamedTuple):
 
 
 def find(source: str | None) -> list[ReturnedKey]:
-    """Return the keys that the functions of ``source`` draw from and return, where a call such as ``x, key =
-    act(key)`` passes the returned key on to the next call, which draws from it."""
+    """Return the keys from which a function of ``source`` draws and which it then returns, where a call such
+    as ``x, key = act(key)`` passes the returned key to the next call, which draws from the same key."""
     found = syntax(source)
     if "random" not in (source or ""):
         return []

@@ -188,7 +188,8 @@ def compiled_another_function(run: Run, c: Compilation) -> bool:
 def recompiled(run: Run, c: Compilation) -> bool:
     """Return whether JAX traced, lowered or compiled the function of ``c`` again for the call ``c``, or tried
     to. The exceptions of ``recompilations`` also apply, but a failed trace counts, and so does a call after
-    ``.eval_shape()``. Only earlier calls are compared."""
+    ``.eval_shape()``; a call of ``.lower()`` or ``.compile()`` never counts. Only earlier calls are
+    compared."""
     # A live report calls this for each new call, when later calls are not known yet.
     if c.only_missed or c.entry in ("aot", "nested"):
         return False

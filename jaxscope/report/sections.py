@@ -127,10 +127,10 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
 
 
 def cache_advice(run: Run) -> list[tuple[str, str]]:
-    """Return advice on JAX's persistent compilation cache, each as (the benefit in words, code): how to
-    switch the cache on, and how to have programs stored that call Python. Only programs that take CACHED_FROM
-    seconds (1) to compile count, and only if together they take at least a tenth of all seconds of tracing,
-    lowering and compiling."""
+    """Return advice on JAX's persistent compilation cache, each as (the benefit in words, what to write): how
+    to switch the cache on, and how to avoid the error checks of Equinox, which call Python, so that JAX
+    stores no program with them. Each advice needs programs that took CACHED_FROM seconds (1) to compile, and
+    together at least a tenth of all seconds of tracing, lowering and compiling."""
     calls = [c for c in run.compilations.values() if c.compiled is not None and c.entry != "nested"]
     long = [c for c in calls if (c.compile_seconds or 0.0) >= CACHED_FROM]
     least = LONG * payers.total_seconds(run)

@@ -131,6 +131,8 @@ def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, i
     if _CONDITION.search(text) is None or _ends(run, at, loop):
         if read.text is None and text.startswith("print("):
             return message("read-by-print", line=at)
+        if read.kind in ("int", "float") and expression.startswith(f"{read.kind}("):
+            return message("read-by-conversion", kind=read.kind, line=at)
         quoted = f"'{expression}'" if " " in expression else expression
         return message("read-at-line-of", expression=quoted, line=at)
     around = loop_around(source, at.line) if at is not None and ends_the_loop(source, at.line) else None

@@ -53,7 +53,8 @@ def replicated_computation(run: Run) -> Iterator[Finding]:
 
 @rule("JX515", "repeated-products", WARNING)
 def repeated(run: Run) -> Iterator[Finding]:
-    """Yield findings about programs in which several devices compute the same parts of matrix products."""
+    """Yield findings about programs in which several devices compute the same parts of matrix products. Small
+    and short programs, and those that JX512 reports, are left out."""
     every = list(users(run))
     most = max((_products(texts) for *_, texts in every), default=0)
     for p, f, texts in every:

@@ -358,7 +358,7 @@ def test_lines_that_a_library_calls_count_for_the_line_that_called_the_library(r
     [f] = barrage(run)
     assert (f.source.line, f.evidence[0].source.line) == (31, 8)
     assert words.fix_text(f) == (  # no example, because the source of the line is unknown
-        "jit all that this line calls as one function, once, and call the jitted function here. The sizes of arrays change: pad the"
+        "jit what this line calls, once, and call the jitted function here. The sizes of arrays change: pad the"
         " arrays to one of a few fixed sizes, and mask the padding"
     )
 

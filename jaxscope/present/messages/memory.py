@@ -26,9 +26,9 @@ TEMPLATES = {
         " of SaveAt(dense=True): {bytes}"
     ),
     "fix-save-at-times": (
-        "if the solution is only evaluated at times that are known beforehand, pass these times, and use"
-        " SaveAt(ts=times): solution.ys then has the values at these times. Otherwise, pass a smaller"
-        " max_steps (diffrax raises an error if it is too small)"
+        "if the solution is only evaluated at times that are known beforehand, pass"
+        " saveat=SaveAt(ts=times) to diffeqsolve: solution.ys then has the values at these times. Otherwise,"
+        " pass it a smaller max_steps (diffrax raises an error if it is too small)"
     ),
     "frozen-parameters": (
         "{function} computes gradients and {moments} of optimizer state for {paths} ({bytes}), and then adds"
@@ -118,7 +118,8 @@ TEMPLATES = {
         "make {path} as long as it will be at the end, and write each new element into it inside the jitted"
         " function, at its position n: {path}.at[n].set(value), or {path}.at[:, n] along the second axis."
         " Donate {path} to this function (donate_argnames), so that no call copies it."
-        " What reads {path} must then leave out the elements after n (a mask, or jax.lax.dynamic_slice),"
+        " What reads {path} must then leave out the elements that are not written yet (a mask, or"
+        " jax.lax.dynamic_slice),"
         " and use n instead of len({path})."
         " Each new length copies the whole array, and recompiles the functions that use it"
     ),
@@ -177,8 +178,9 @@ TEMPLATES = {
     ),
     "fix-gather-results": (
         "if the parts do not depend on each other, like the images of a batch, let each device compute the"
-        " results of its own part, and call jax.lax.all_gather on the results: on the embeddings instead of"
-        " the images. Else divide the work in another way: for example, each device computes other layers"
+        " results of its own part of the array, and call jax.lax.all_gather on the results: on the"
+        " embeddings instead of the images. Else divide the work in another way: for example, each device"
+        " computes different layers"
     ),
     "repeated-product-here": "several devices compute the same part of a product of this line",
     "repeated-reason-here": "because of this line, several devices compute the same part",

@@ -208,8 +208,8 @@ TEMPLATES = {
         " others, but of the same distribution"
     ),
     "work-repeated-in-loop": (
-        "{function} computes the same in each iteration of the loop at {loop}: {share} of its operations"
-        " ({lines}) depend only on {arguments}, which the loop does not change"
+        "{function} computes the same results in each iteration of the loop at {loop}: {share} of its"
+        " operations ({lines}) depend only on {arguments}, which the loop does not change"
     ),
     "same-rows-again": (
         "{function} computes the rows of {arrays} again in each iteration of the loop at {loop}, which"

@@ -460,7 +460,7 @@ TEMPLATES = {
     "fix-mean-over-devices": (
         "inside the shard_map, combine the values of the devices, for example with jax.lax.pmean(...,"
         " {axes}), and gradients before the optimizer uses them. Or, if you want one value for each device,"
-        " put {axes} into the out_specs of these results"
+        " put {axes} into the out_specs of these results, which need an axis for this"
     ),
     "one-key-under-vmap": (
         "{function} draws from one random key for all elements of a vmap ({draws}): all elements have the"
@@ -667,7 +667,7 @@ TEMPLATES = {
     "fix-split-twice": (
         "this line takes the keys out of an array one at a time, and runs operations for each. Write {first},"
         " new = jax.random.split({key}) and {others} = jax.random.split(new, {n}): {others} is then one array"
-        " of keys, which needs no jnp.stack, for example for jax.vmap. The keys are others than now{same}"
+        " of keys, which jax.vmap takes as it is. The random numbers are others than now{same}"
     ),
     "same-on-lines": ". Do the same {where}",
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array})",
@@ -803,6 +803,7 @@ TEMPLATES = {
     "fix-without-conversion": (
         "{fix}. At {line}, leave out {kind}(): the value only goes to a jitted function, which takes arrays"
     ),
+    "read-by-conversion": "the call of {kind} at {line}",
     "read-by-bool": "the call of bool at {line}",
     "read-by-print": "the call of print at {line}",
     "fix-check-outside": (
@@ -872,7 +873,7 @@ TEMPLATES = {
     ),
     "with-as-arguments": ", with {names} as {arguments}",
     "fix-jit-through-library": (
-        "jit all that this line calls as one function, once{how}, and call the jitted function here{pad}"
+        "jit what this line calls, once{how}, and call the jitted function here{pad}"
     ),
     "fix-jit-method": (
         "{library} does not jit the function that this line calls. Jit this function once{how}, and call the"

@@ -10,7 +10,7 @@ TEMPLATES = {
         " {name}: jax.jit(write, donate_argnums=0). Define and jit write once, outside of all"
         " functions that run repeatedly, and use its result as the new {name}: XLA then writes in place. Or"
         " collect the parts in a list, and put them together once after the loop, with np.stack or"
-        " np.concatenate"
+        " np.concatenate along the axis of the index"
     ),
     "with-copies": (
         "{finding}; each {expression} copies the whole array, {bytes}, and waiting for this took another"
@@ -279,8 +279,9 @@ TEMPLATES = {
     "by-scan": "jax.lax.scan or jax.lax.fori_loop",
     "fix-or-vmap": (
         "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one, so replace"
-        " the loop by one call of jax.jit(jax.vmap({function})), with None in in_axes for arguments that stay"
-        " the same (name static ones in static_argnums of this jit, too)"
+        " the loop by one call of batched = jax.jit(jax.vmap({function})), which you write once, outside of"
+        " all loops, with None in in_axes for arguments that stay the same (name static ones in"
+        " static_argnums of this jit, too)"
     ),
     "fix-or-vmap-over-items": (
         "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one. Stack the"
