@@ -46,8 +46,9 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def find(texts: Texts) -> Repeated | None:
-    """Return the matrix products that the devices of a program repeat. Return None if they are too few
-    (``SHARE``, ``UNEXPLAINED``), if unequal parts explain them, or if they are unknown."""
+    """Return the matrix products that the devices of a program repeat. Return None if the program has fewer
+    than LEAST flops or one device, if too small a share is repeated (``SHARE``; ``UNEXPLAINED`` if no cause
+    is known), if the padding of unequal parts explains it, or if it is unknown."""
     hlo, lowered = texts.hlo, texts.stablehlo
     devices = (hlo.num_partitions or 1) * (hlo.replica_count or 1) if hlo is not None else 1
     total = (hlo.matrix_flops_at_least or 0) * devices if hlo is not None else 0
