@@ -614,7 +614,8 @@ def carries(loop: ast.For | ast.While) -> bool:
 
 def _carried(loop: ast.For | ast.While) -> set[str]:
     """Return the variables that an iteration of ``loop`` reads and that the iteration before set, and the
-    lists that it reads and that the iteration before made longer (``states.append(f(states[-1]))``)."""
+    lists that it reads and that the iteration before made longer (``states.append(f(states[-1]))``). An array
+    of which each iteration uses only its own item (``new[i] = f(x); y = g(new[i])``) does not count."""
     before = names_set([loop.target]) if isinstance(loop, ast.For) else set()
     used = [use for statement in loop.body for use in _uses(statement)]
     later, carried = {name for name, is_set in used if is_set}, set[str]()
@@ -627,7 +628,8 @@ def _carried(loop: ast.For | ast.While) -> set[str]:
     methods = (n.func for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
     longer = [m.value.id for m in methods if m.attr in _LENGTHEN and isinstance(m.value, ast.Name)]
     read = Counter(n.id for n in nodes if isinstance(n, ast.Name))
-    return carried | {name for name in longer if name not in later and read[name] > longer.count(name)}
+    longer_and_read = {name for name in longer if name not in later and read[name] > longer.count(name)}
+    return carried - _own_items(loop).keys() | longer_and_read
 
 
 def reaches_next(loop: ast.For | ast.While, call: ast.Call) -> bool:
@@ -686,23 +688,38 @@ def _in_order(node: ast.AST) -> tuple[list[ast.AST], list[tuple[str, bool]]]:
 
 
 def items_of_iterations(loop: ast.For | ast.While | None) -> tuple[str, ...]:
-    """Return the lists whose item each iteration of ``loop`` replaces (``params[i] = step(params[i])``), if
-    no iteration needs a result of another one: the loop uses the lists only with its index ``i``, and passes
-    nothing else on. Empty otherwise."""
-    if not isinstance(loop, ast.For):
+    """Return the lists of which each iteration of ``loop`` reads its own item and then replaces it
+    (``params[i] = step(params[i])``), if no iteration needs a result of another one. Empty otherwise."""
+    if loop is None or _carried(loop):
         return ()
+    replaced = dict[str, int]()  # the last line of the first assignment to an item, by the name of the list
+    own = _own_items(loop)
+    for node in (n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.Assign)):
+        stored = [n for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Subscript)]
+        for name in {root(n) or "" for n in stored} & own.keys():
+            end = node.end_lineno or node.lineno
+            replaced[name] = min(end, replaced.get(name, end))
+    return tuple(sorted(name for name, end in replaced.items() if any(n.lineno <= end for n in own[name])))
+
+
+def _own_items(loop: ast.For | ast.While) -> dict[str, list[ast.Subscript]]:
+    """Return where ``loop`` reads an item of a list or an array, by the name of the list, for the lists that
+    it uses only with the loop's index: ``x[i]`` in ``for i in range(n)``, ``for i, y in enumerate(ys)``."""
+    if not (isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call)):
+        return {}
+    if last_name(loop.iter.func) not in ("range", "enumerate"):
+        return {}  # the same index may come twice
     target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) and loop.target.elts else loop.target
     index = target.id if isinstance(target, ast.Name) else None
-    used, items, changed = Counter[str](), Counter[str](), set[str]()
+    used, items = Counter[str](), dict[str, list[ast.Subscript]]()
     for node in (n for statement in loop.body for n in ast.walk(statement)):
         match node:
             case ast.Name(id=name):
                 used[name] += 1
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Name(id=at)) if at == index:
-                items[name] += 1
-                changed |= {name} if isinstance(node.ctx, ast.Store) else set()
-    independent = all(items[name] == used[name] for name in changed) and not _carried(loop) - changed
-    return tuple(sorted(changed)) if independent else ()
+                items.setdefault(name, []).append(node)
+    only = {name: found for name, found in items.items() if len(found) == used[name]}
+    return {name: [n for n in found if isinstance(n.ctx, ast.Load)] for name, found in only.items()}
 
 
 class Iterated(NamedTuple):

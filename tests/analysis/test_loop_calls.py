@@ -543,3 +543,20 @@ def test_the_loop_that_a_parameter_counts_is_found_through_calls(function, param
 def test_a_loop_is_known_to_pass_a_variable_to_its_next_iteration(body, carried):
     loop = loop_calls.loop_from(f"for x in xs:\n    {body}\n", 1)
     assert loop is not None and loop_calls.carries(loop) is carried
+
+
+@pytest.mark.parametrize(
+    ("body", "carried", "items"),
+    [
+        ("new[i] = f(old[i])\n    total[i] = g(new[i])", False, ()),  # both are results
+        ("params[i] = f(params[i])", False, ("params",)),
+        ("new[i] = f(params[i])\n    params[i] = g(new[i])", False, ("params",)),
+        ("params[i] = f(\n        params[i]\n    )", False, ("params",)),
+        ("new[i] = f(new[i - 1])", True, ()),
+        ("new[i] = f(params[i])\n    s = g(s)", True, ()),
+    ],
+)
+def test_items_of_the_loops_own_index_do_not_reach_the_next_iteration(body, carried, items):
+    loop = loop_calls.loop_from(f"for i in range(9):\n    {body}\n", 1)
+    assert loop is not None and loop_calls.carries(loop) is carried
+    assert loop_calls.items_of_iterations(loop) == items
