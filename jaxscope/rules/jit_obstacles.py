@@ -7,9 +7,16 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterator
 
-from jaxscope.analysis import line_names, loop_calls, masks, sizes_under_jit
+from jaxscope.analysis import line_names, loop_calls, masks, numpy_draws, sizes_under_jit
 from jaxscope.analysis.key_reuse import called_in
-from jaxscope.analysis.rewrap_site import ends_the_loop, loop_around, only_passed_to, only_raises
+from jaxscope.analysis.rewrap_site import (
+    begins_at,
+    ends_the_loop,
+    loop_around,
+    only_passed_to,
+    only_raises,
+    spans,
+)
 from jaxscope.model import payers, sources, transfers
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
@@ -74,7 +81,23 @@ def with_obstacles(
     if sliced is not None:
         at, expression, new = sliced
         fix = extended(fix, "fix-dynamic-slice", line=at, expression=expression, new=new)
-    return _without_python(run, fix, reading)
+    return _without_python(run, _with_draws_outside(run, fix, reading, loop), reading)
+
+
+def _with_draws_outside(run: Run, fix: Fix, functions: Functions, loop: tuple[str, int, int] | None) -> Fix:
+    """Return ``fix``, extended by the first line on which ``functions`` draw random numbers with NumPy or
+    Python. Functions that contain ``loop`` do not count: they are not jitted."""
+    for file, name in functions:
+        source = sources.of(run)(file)
+        defined = line_names.function(source, name)
+        around = loop is not None and file == loop[0] and defined is not None and spans(defined, loop[1])
+        if defined is None or around:
+            continue
+        drawn = numpy_draws.find(source, defined.name, begins_at(defined))
+        if drawn is not None:
+            line = Frame(file, drawn.line, drawn.function)
+            return extended(fix, "fix-draw-outside", line=line, called=drawn.call)
+    return fix
 
 
 def _without_python(run: Run, fix: Fix, functions: Functions) -> Fix:

@@ -814,6 +814,10 @@ TEMPLATES = {
         "{fix}. {called} at {line} cannot compute with the arrays of a jitted function: write {instead}, or"
         " the function of jax.numpy if there is none, and check the options"
     ),
+    "fix-draw-outside": (
+        "{fix}. {called} at {line} would run only while JAX traces, so that every call gets the same numbers:"
+        " draw the numbers before the call, and pass them as an argument"
+    ),
     "fix-change-outside": (
         "{fix}. The jitted function must not change {names}: return the values, and change {names} outside of"
         " it"
