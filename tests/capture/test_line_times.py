@@ -104,9 +104,9 @@ def test_a_function_is_called_once_in_the_main_thread_after_a_sample(sampling):
     assert not called
     spin(0.2)
     assert called == [(threading.main_thread(), "spin")]
-    sampling.call_after(0.0, call)
+    sampling.call_after(0.2, call)
     sampling.stop()
-    spin(0.05)
+    spin(0.4)
     assert len(called) == 1
 
 
