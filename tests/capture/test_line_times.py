@@ -115,8 +115,8 @@ def test_an_interrupt_while_the_function_runs_reaches_the_program(sampling):
         signal.raise_signal(signal.SIGINT)
         spin(0.01)
 
-    sampling.call_after(0.0, interrupted)
     with pytest.raises(KeyboardInterrupt):
+        sampling.call_after(0.0, interrupted)
         spin(1.0)
 
 
