@@ -373,12 +373,14 @@ while time.time() < until:
 
 
 @pytest.mark.capture
-@pytest.mark.xfail(reason="a snapshot of 20 ms or more leaves no time for three in 4 s (SHARE)", strict=False)
 def test_a_program_that_only_calls_what_is_compiled_has_snapshots_too(record):
-    """Nothing is compiled or copied, and no step is counted."""
+    """Nothing is compiled or copied, and no step is counted. A snapshot takes about 1 ms; where one takes more
+    than 10 ms, the budget of 40 ms in 4 s (SHARE) may not allow three."""
     looks = [e for e in record(textwrap.dedent(WARM)).of(ev.ArraysSeen) if e.why == "time"]
     sizes = [g.count for e in looks for g in e.groups if g.path == "kept[*]"]
-    assert len(sizes) >= 3 and sizes == sorted(sizes), [(e.why, e.groups) for e in looks]
+    slowest = max((e.cost_seconds for e in looks), default=0)
+    assert len(sizes) >= (3 if slowest < 0.01 else 1), [(e.cost_seconds, e.groups) for e in looks]
+    assert sizes == sorted(sizes), sizes
 
 
 DESCRIBING = """
