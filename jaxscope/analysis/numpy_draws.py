@@ -8,10 +8,11 @@ because their numbers are meant to be constant.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from jaxscope.analysis.line_names import full_name, full_names
-from jaxscope.analysis.rewrap_site import FUNCTION, Definition, assigned_calls, begins_at, last_name, syntax
+from jaxscope.analysis.rewrap_site import FUNCTION, Definition, begins_at, last_name, syntax
 
 _NO_DRAW = frozenset(
     {"seed", "default_rng", "RandomState", "Generator", "Random", "SeedSequence", "get_state"}
@@ -56,7 +57,7 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
         return None
     bodies = _with_called(found.tree, body[0])
     names = full_names(found.imports)
-    makers = {made for made, call in assigned_calls(found.tree.body) if last_name(call.func) in _MAKERS}
+    makers = _makers(found.tree.body) | {m for m in _makers(ast.walk(found.tree)) if "." in m}
     nodes = [(f, n) for f in bodies for statement in f.body for n in ast.walk(statement)]
     calls = [(f, n) for f, n in nodes if isinstance(n, ast.Call)]
     if any("callback" in (last_name(c.func) or "") for _, c in calls):
@@ -64,13 +65,47 @@ def find(source: str | None, name: str, line: int) -> Draws | None:
     drawn = [
         (bodies.index(function), c.lineno, c.col_offset, ast.unparse(c.func))
         for function, c in calls
-        if isinstance(c.func, ast.Attribute)
-        and c.func.attr not in _NO_DRAW
-        and (full_name(c.func.value, names) in _MODULES or ast.unparse(c.func.value) in makers)
+        if _draws(c, names, makers)
     ]
     at, line, _, text = min(drawn, default=(0, 0, 0, ""))
     others = sorted({number for _, number, *_ in drawn} - {line})
     return Draws(line, text, bodies[at].name, tuple(others)) if drawn else None
+
+
+def on_lines(source: str | None, first: int, last: int) -> tuple[int, str] | None:
+    """Return the first call between the lines ``first`` and ``last`` that draws random numbers with NumPy or
+    Python, as (line, called function). None if there is none. A generator made on these lines does not
+    count."""
+    found = syntax(source)
+    outside = (n for n in ast.walk(found.tree) if not first <= getattr(n, "lineno", 0) <= last)
+    names, makers = full_names(found.imports), _makers(outside)
+    inside = (c for c in found.all_calls() if first <= c.lineno <= last and _draws(c, names, makers))
+    return min(((c.lineno, ast.unparse(c.func)) for c in inside), default=None)
+
+
+def _makers(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the variables and attributes (``self.rng``) to which ``nodes`` assign a random generator of
+    NumPy."""
+    return {
+        ast.unparse(target)
+        for n in nodes
+        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)
+        for target in n.targets
+        if last_name(n.value.func) in _MAKERS
+    }
+
+
+def _draws(call: ast.Call, names: dict[str, str], makers: Set[str]) -> bool:
+    """Return whether ``call`` draws random numbers with NumPy or Python.
+
+    Args:
+      names: what the imports of the file call each name, as from ``full_names``.
+      makers: the variables and attributes with a random generator.
+    """
+    called = call.func
+    if not isinstance(called, ast.Attribute) or called.attr in _NO_DRAW:
+        return False
+    return full_name(called.value, names) in _MODULES or ast.unparse(called.value) in makers
 
 
 def _with_called(tree: ast.Module, function: Definition) -> list[Definition]:

@@ -157,7 +157,8 @@ class Syntax(NamedTuple):
     Attributes:
       tree: the whole syntax tree.
       calls: line -> the calls that begin on this line.
-      blocks: the loops, comprehensions, functions and lambdas.
+      blocks: the loops, comprehensions, functions and lambdas. A loop that surely has one iteration
+        (``for seed in range(1)``) is not among them.
       imports: the import statements.
       objects: the variables that are assigned a new object of a class (``grid = Grid(8, 8)``); a name that
         begins with a capital letter counts as a class.
@@ -184,7 +185,10 @@ def syntax(source: str | None) -> Syntax:
     than MAX_SOURCE (2,000,000) characters, return those of an empty file."""
     tree = parsed(source or "") or ast.Module([], [])
     found = Syntax(tree, {}, [], [], set())
+    ones = _names_of_one(tree)
     for node in ast.walk(tree):
+        if isinstance(node, ast.For) and _has_one_item(node.iter, ones):
+            continue
         if isinstance(node, ast.Call):
             found.calls.setdefault(node.lineno, []).append(node)
         elif isinstance(node, (*_LOOPS, *SCOPES)):
@@ -194,6 +198,44 @@ def syntax(source: str | None) -> Syntax:
         elif isinstance(node, ast.Assign) and _creates_an_object(node.value):
             found.objects.update(target.id for target in node.targets if isinstance(target, ast.Name))
     return found
+
+
+def _names_of_one(tree: ast.Module) -> set[str]:
+    """Return the names to which the file assigns the number 1, and nothing else anywhere."""
+    values: dict[str, list[ast.expr | None]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            values.setdefault(node.id, []).append(None)
+        elif isinstance(node, ast.arg):
+            values.setdefault(node.arg, []).append(None)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name) and len(values[target.id]) == 1:
+                    values[target.id] = [node.value]
+    return {name for name, [value, *more] in values.items() if not more and _is_one(value, ())}
+
+
+def _is_one(value: ast.expr | None, ones: Collection[str]) -> bool:
+    """Return whether ``value`` is the number 1, or one of the names ``ones``."""
+    if isinstance(value, ast.Name):
+        return value.id in ones
+    return isinstance(value, ast.Constant) and type(value.value) is int and value.value == 1
+
+
+def _has_one_item(items: ast.expr, ones: Collection[str]) -> bool:
+    """Return whether ``items``, what a loop runs over, surely has one item: ``range(1)``, ``[x]``, or
+    ``range(N)`` where N is one of ``ones``."""
+    if isinstance(items, ast.Call) and items.args and last_name(items.func) in _OF_THE_SAME_LENGTH:
+        return _has_one_item(items.args[0], ones)
+    if isinstance(items, ast.Call) and last_name(items.func) in ("range", "trange"):
+        return len(items.args) == 1 and _is_one(items.args[0], ones)
+    if isinstance(items, (ast.List, ast.Tuple)):
+        return len(items.elts) == 1 and not isinstance(items.elts[0], ast.Starred)
+    return False
+
+
+_OF_THE_SAME_LENGTH = frozenset({"enumerate", "reversed", "tqdm"})
 
 
 def _creates_an_object(value: ast.expr) -> bool:

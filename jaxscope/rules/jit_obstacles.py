@@ -85,8 +85,13 @@ def with_obstacles(
 
 
 def _with_draws_outside(run: Run, fix: Fix, functions: Functions, loop: tuple[str, int, int] | None) -> Fix:
-    """Return ``fix``, extended by the first line on which ``functions`` draw random numbers with NumPy or
-    Python. Functions that contain ``loop`` do not count: they are not jitted."""
+    """Return ``fix``, extended by the first line on which ``loop`` or ``functions`` draw random numbers with
+    NumPy or Python. Of functions that contain ``loop``, only its lines count: no more is jitted."""
+    if loop is not None:
+        file, first, last = loop
+        here = numpy_draws.on_lines(sources.of(run)(file), first, last)
+        if here is not None:
+            return extended(fix, "fix-draw-outside", line=Frame(file, here[0], ""), called=here[1])
     for file, name in functions:
         source = sources.of(run)(file)
         defined = line_names.function(source, name)

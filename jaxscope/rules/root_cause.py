@@ -538,6 +538,10 @@ def _with_time_of_line(run: Run, findings: list[Finding]) -> list[Finding]:
             if line.code == "JX607" and line.source is not None:  # waiting, too, is for the copies
                 seconds = max(seconds, line_times.seconds_at(run, {line.source.place}) or 0.0)
             kept = merged(kept, line, [running], titles=True, severity=severity, seconds=seconds)
+    for running in [f for f in kept if f.code == "JX605" and _is_jit(f)]:
+        # The arrays of an iteration that is to be jitted are no items of a batch.
+        copied = [f for f in kept if f.code == "JX604" and _copied_in(run, f, running)]
+        kept = merged(kept, running, copied, titles=True, seconds=running.seconds) if copied else kept
     jitted = {f.subject: f for f in kept if f.code == "JX605" and _is_jit(f)}
     for f in [f for f in kept if f.code == "JX607" and not f.seconds]:
         loop = jitted.get(("JX605", *_loop_of(f)))
@@ -551,6 +555,20 @@ def _with_time_of_line(run: Run, findings: list[Finding]) -> list[Finding]:
             title = title if more >= PART_TO_RUN * seconds else loop.title
             kept = merged(kept, loop, [f], titles=True, title=title, seconds=seconds + more)
     return kept
+
+
+def _copied_in(run: Run, f: Finding, running: Finding) -> bool:
+    """Return whether the finding ``f`` is about small arrays that the loop of ``running`` (JX605) copies one
+    at a time, itself or in a function that it calls, and takes far less time than ``running``."""
+    if slug_of(f) != "fix-copy-batch" or not isinstance(running.subject, tuple):
+        return False
+    _, file, first = running.subject
+    loop = loop_calls.loop_from(sources.of(run)(file), first)
+    helper = f.title.fields.get("helper") if isinstance(f.title, Message) else None
+    called = helper.fields.get("caller") if isinstance(helper, Message) else f.source
+    if not isinstance(called, Frame) or called.file != file or loop is None:
+        return False
+    return spans(loop, called.line) and MORE * (f.seconds or 0.0) <= (running.seconds or 0.0)
 
 
 def _loop_of(f: Finding) -> tuple[str, int] | tuple[()]:

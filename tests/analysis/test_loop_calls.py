@@ -185,6 +185,23 @@ def test_numbers_that_numpy_draws_in_a_function_are_found(body, drawn):
     assert numpy_draws.find(HEAD + body, "f", 4) is None and numpy_draws.find(None, "f", 5) is None
 
 
+def test_the_first_draw_of_some_lines_is_found_and_not_that_of_a_generator_made_there():
+    source = """import numpy as np
+class A:
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+    def f(self, other):
+        mine = np.random.default_rng(2)
+        for i in range(9):
+            new = np.random.default_rng(i)
+            x = new.normal() + other.normal()
+            y = mine.normal() + self.rng.normal()
+"""
+    first = source[: source.index("        for i")].count("\n") + 1
+    assert numpy_draws.on_lines(source, first, first + 3) == (first + 3, "mine.normal")
+    assert numpy_draws.on_lines(source, first, first + 2) is None and numpy_draws.on_lines(None, 1, 9) is None
+
+
 ACTS = """
 while not seen.last():
     out, memory = actor(params, seen, memory)

@@ -296,3 +296,14 @@ def test_conditions_on_the_variable_of_a_loop_are_found():
     last = "for i in range(n):\n    y = x if i < n - 1 else 0\n    if i == 0: z = y\n"
     assert [t.first for t in rewrap_site.tests_of_target(last, 2)] == [False, True]
     assert rewrap_site.tests_of_target("while n:\n    if n: pass\n", 2) == []
+
+
+@pytest.mark.parametrize("head, loops", [
+    ("for i in range(1):", 0), ("for i in range(N):", 0), ("for i in tqdm(range(N)):", 0), ("for x in [a]:", 0),
+    ("for i in range(2):", 1), ("for i in range(M):", 1), ("for i in range(K):", 1), ("for x in [*a]:", 1),
+    ("for x in (a, b):", 1), ("for x in a:", 1), ("for i in range(1, n):", 1), ("while True:", 1),
+])  # fmt: skip
+def test_a_loop_with_one_iteration_is_no_loop(head, loops):
+    """K is 1 only until somebody passes another number."""
+    source = f"N = 1\nM = 1\nM = 2\ndef f(a, K=1):\n    {head}\n        g(a)\nK = 1\n"
+    assert len(rewrap_site.loops_around(source, 6)) == loops
