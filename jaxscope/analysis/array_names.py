@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from jaxscope.analysis.line_names import full_name, imported
-from jaxscope.analysis.rewrap_site import (
+from jaxscope.analysis.syntax import (
     FUNCTION,
     SCOPES,
     Definition,

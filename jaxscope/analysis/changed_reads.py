@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis.loop_calls import names_in
 from jaxscope.analysis.mutation import MAKING
-from jaxscope.analysis.rewrap_site import FUNCTION, Definition, definition, own_nodes, spans, syntax
+from jaxscope.analysis.syntax import FUNCTION, Definition, definition, own_nodes, spans, syntax
 
 _Loop: TypeAlias = ast.For | ast.While
 _Scope: TypeAlias = ast.ClassDef | Definition

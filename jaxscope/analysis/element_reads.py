@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import names_read, names_set, root
-from jaxscope.analysis.rewrap_site import (
+from jaxscope.analysis.source_lines import in_a_loop
+from jaxscope.analysis.syntax import (
     COMPREHENSIONS,
     FUNCTION,
     SCOPES,
@@ -20,7 +21,6 @@ from jaxscope.analysis.rewrap_site import (
     assigned,
     calls_at,
     expression,
-    in_a_loop,
     last_name,
     own_nodes,
     scope_around,

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Collection
 from typing import NamedTuple
 
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, is_name, last_name, own_nodes, spans, syntax
+from jaxscope.analysis.syntax import FUNCTION, Syntax, is_name, last_name, own_nodes, spans, syntax
 
 _ADDS = frozenset({"append", "extend"})
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxscope.analysis.line_names import UPDATES, full_name, imported
-from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, spans, syntax
+from jaxscope.analysis.syntax import FUNCTION, Syntax, last_name, spans, syntax
 
 # Functions that return a changed copy, and the position of the argument that is copied.
 _COPIES = {
@@ -128,8 +128,8 @@ def _lost_statistics(file_syntax: Syntax) -> list[Ignored]:
 
 
 def _evaluates_with_statistics(file_syntax: Syntax) -> bool:
-    """Return whether the program may use the batch statistics. It does not if each ``use_running_average``
-    that it passes is False, and there is at least one."""
+    """Return whether the program may use the running averages (the collection ``batch_stats``). It does not
+    if each ``use_running_average`` that it passes is False, and there is at least one."""
     given = [k.value for c in file_syntax.all_calls() for k in c.keywords if k.arg == "use_running_average"]
     return not given or any(not isinstance(v, ast.Constant) or v.value is not False for v in given)
 

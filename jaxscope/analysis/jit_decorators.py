@@ -16,7 +16,7 @@ import msgspec
 
 from jaxscope.analysis import line_names
 from jaxscope.analysis.array_names import is_array
-from jaxscope.analysis.rewrap_site import (
+from jaxscope.analysis.syntax import (
     FUNCTION,
     Syntax,
     assigned_calls,

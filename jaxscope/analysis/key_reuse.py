@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from jaxscope.analysis import line_names, loop_calls
 from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.loop_calls import names_in, root
-from jaxscope.analysis.rewrap_site import (
+from jaxscope.analysis.syntax import (
     COMPREHENSIONS,
     FUNCTION,
     Definition,

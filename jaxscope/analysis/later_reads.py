@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.loop_calls import contains, names_set, root
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, SCOPES, Syntax, syntax
+from jaxscope.analysis.syntax import COMPREHENSIONS, FUNCTION, SCOPES, Syntax, syntax
 
 READ, REPLACED, LEFT, BROKEN = "read", "replaced", "left", "broken"  # what a statement does with a variable
 _BLOCKS = (ast.If, ast.While, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try)

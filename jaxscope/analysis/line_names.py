@@ -11,7 +11,8 @@ import ast
 import math
 from collections.abc import Collection, Iterable
 
-from jaxscope.analysis.rewrap_site import (
+from jaxscope.analysis.source_lines import loop_around
+from jaxscope.analysis.syntax import (
     FUNCTION,
     SCOPES,
     Definition,
@@ -19,7 +20,6 @@ from jaxscope.analysis.rewrap_site import (
     begins_at,
     calls_at,
     last_name,
-    loop_around,
     own_nodes,
     spans,
     syntax,

@@ -17,7 +17,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from jaxscope.analysis import line_names
-from jaxscope.analysis.rewrap_site import (
+from jaxscope.analysis.source_lines import depends_on_a_condition, innermost_loop, loop_around
+from jaxscope.analysis.syntax import (
     COMPREHENSIONS,
     FUNCTION,
     SCOPES,
@@ -25,11 +26,8 @@ from jaxscope.analysis.rewrap_site import (
     assigned_calls,
     bind,
     calls_from,
-    depends_on_a_condition,
-    innermost_loop,
     is_name,
     last_name,
-    loop_around,
     spans,
     syntax,
 )

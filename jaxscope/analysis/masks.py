@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import names_in, root
-from jaxscope.analysis.rewrap_site import Syntax, assigned, calls_at, last_name, syntax
+from jaxscope.analysis.syntax import Syntax, assigned, calls_at, last_name, syntax
 
 # Functions whose result is a mask
 _MASKS = frozenset(

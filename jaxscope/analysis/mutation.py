@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from jaxscope.analysis.rewrap_site import parsed
+from jaxscope.analysis.syntax import parsed
 
 MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setattr__"})
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from jaxscope.analysis.line_names import full_name, full_names
-from jaxscope.analysis.rewrap_site import FUNCTION, Definition, begins_at, last_name, syntax
+from jaxscope.analysis.syntax import FUNCTION, Definition, begins_at, last_name, syntax
 
 _NO_DRAW = frozenset(
     {"seed", "default_rng", "RandomState", "Generator", "Random", "SeedSequence", "get_state"}

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis.line_names import UPDATES
 from jaxscope.analysis.loop_calls import names_in
-from jaxscope.analysis.rewrap_site import FUNCTION, last_name, own_nodes, syntax
+from jaxscope.analysis.syntax import FUNCTION, last_name, own_nodes, syntax
 
 _MODES = frozenset({"drop", "fill", "FILL_OR_DROP"})
 _MASK = re.compile(r"count|keep|length|mask|present|valid|weight|where", re.IGNORECASE)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from jaxscope.analysis.loop_calls import call_at
-from jaxscope.analysis.rewrap_site import FUNCTION, SCOPES, last_name, syntax
+from jaxscope.analysis.syntax import FUNCTION, SCOPES, last_name, syntax
 
 Path = tuple[str, ...]  # the steps to a part of a pytree: ("[1]", "['loss']", ".mean")
 MAX_STEPS = 12

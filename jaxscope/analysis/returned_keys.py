@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxscope.analysis.key_reuse import NO_DRAW, Draws, key_of, name_around
-from jaxscope.analysis.rewrap_site import FUNCTION, bind, is_name, last_name, positional, syntax
+from jaxscope.analysis.syntax import FUNCTION, bind, is_name, last_name, positional, syntax
 
 _BRANCHES = frozenset({"cond", "switch"})
 

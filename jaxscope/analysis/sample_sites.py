@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import names_in, names_read, root
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS, begins_at, last_name, spans, syntax
+from jaxscope.analysis.syntax import COMPREHENSIONS, begins_at, last_name, spans, syntax
 
 LIBRARIES = frozenset({"numpyro"})
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from jaxscope.analysis.line_names import full_name, function, imported, takes_objects
-from jaxscope.analysis.rewrap_site import (
+from jaxscope.analysis.syntax import (
     Definition,
     assigned_calls,
     bind,

@@ -349,9 +349,9 @@ class _Stacks:
         return _Place(PYTHON, callers, column, library=library)
 
     def _reads(self, codes: list[CodeType], facts: list[_Code]) -> str | None:
-        """Return the package whose code runs within a copy to a device and makes the array that JAX copies
-        (``__array__`` of a lazy object). Return None if only JAX, NumPy or Python itself makes it, or code of
-        the user.
+        """Return the package that makes the array which JAX copies to a device (``__array__`` of a lazy
+        object), if the thread runs its code. Return None if it runs only code of JAX, NumPy, Python or the
+        user.
 
         Args:
           codes: the code objects of the frames on the stack, innermost first.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.loop_calls import maps_over_leaves
 from jaxscope.analysis.paths import below, root
-from jaxscope.analysis.rewrap_site import COMPREHENSIONS
+from jaxscope.analysis.syntax import COMPREHENSIONS
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run

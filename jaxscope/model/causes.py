@@ -11,7 +11,7 @@ from jaxscope.analysis import causes
 from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest
-from jaxscope.analysis.rewrap_site import creates_for_each_call
+from jaxscope.analysis.source_lines import creates_for_each_call
 from jaxscope.model import call_places, key_index, sources
 from jaxscope.model.records import Comparison, Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from jaxscope.analysis.grouping import grouped
-from jaxscope.analysis.rewrap_site import depends_on_a_condition, loops_around
+from jaxscope.analysis.source_lines import depends_on_a_condition, loops_around
 from jaxscope.model import payers, sources, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run

@@ -18,7 +18,7 @@ from jaxscope.analysis import loop_calls
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.loop_calls import functions_called
-from jaxscope.analysis.rewrap_site import (
+from jaxscope.analysis.source_lines import (
     depends_on_a_condition,
     in_a_loop,
     loop_around,

@@ -13,7 +13,7 @@ import msgspec
 
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import aval_bytes
-from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.analysis.source_lines import in_a_loop
 from jaxscope.analysis.sums import known_sum
 from jaxscope.model import sources
 from jaxscope.model.intervals import MOST_SECONDS

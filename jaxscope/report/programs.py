@@ -18,8 +18,8 @@ from jaxscope.schema.keys import Memory
 
 
 def program_json(p: Program, texts: Texts) -> contract.Program:
-    """Return the entry for a program for this machine, for the list ``programs`` of the JSON report.
-    ``texts`` are the parsed StableHLO and HLO of the program."""
+    """Return the entry of ``p``, a program compiled for this machine, in the list ``programs`` of the JSON
+    report. ``texts`` are the parsed StableHLO and HLO of the program."""
     compiled = p.compiled
     cost = compiled.cost if compiled is not None else {}
     memory = _memory(compiled.memory if compiled is not None else None, texts.hlo, texts.stablehlo)

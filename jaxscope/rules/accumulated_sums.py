@@ -9,7 +9,7 @@ from jaxscope.analysis import jit_decorators
 from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import about
+from jaxscope.rules.finding_parts import about
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis.hlo.batched_branches import BatchedBranches, FunctionWork
 from jaxscope.analysis.loop_calls import LONGEST
-from jaxscope.analysis.rewrap_site import calls_from, last_name, syntax
 from jaxscope.analysis.stablehlo.branch_work import BranchWork
+from jaxscope.analysis.syntax import calls_from, last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import MOST, about, known_lines, running_share
+from jaxscope.rules.finding_parts import MOST, about, known_lines, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame

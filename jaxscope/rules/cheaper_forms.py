@@ -26,7 +26,7 @@ from jaxscope.model import line_times, sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import FASTER, takes_time, users
-from jaxscope.rules.programs import about, running_share
+from jaxscope.rules.finding_parts import about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Message, message

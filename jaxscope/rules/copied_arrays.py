@@ -8,13 +8,14 @@ from collections.abc import Iterator
 
 from jaxscope.analysis.avals import aval_bytes
 from jaxscope.analysis.loop_calls import LONGEST, root
-from jaxscope.analysis.rewrap_site import calls_from, loop_around
+from jaxscope.analysis.source_lines import loop_around
+from jaxscope.analysis.syntax import calls_from
 from jaxscope.model import line_times as model
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
-from jaxscope.rules.programs import at_line
+from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame, same_line

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 
 from jaxscope.analysis import jit_decorators
-from jaxscope.analysis.rewrap_site import syntax
+from jaxscope.analysis.syntax import syntax
 from jaxscope.model import line_times, payers, sources
 from jaxscope.model.line_times import Loop
 from jaxscope.model.run import Run

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from jaxscope.model.run import Run
-from jaxscope.rules.programs import at_line
+from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import DifferingResult
-from jaxscope.schema.messages import Names, message
+from jaxscope.schema.messages import Field, Names, message
 
 _FIRST = re.compile(r"(\[[^\]]*\]|\.\w+)?")  # the first part of a path: [0] of [0]['w']
 MOST = 3  # results that are named
@@ -26,7 +26,8 @@ def differs_on_devices(run: Run) -> Iterator[Finding]:
             continue
         axes = Names(tuple(repr(axis) for axis in dict.fromkeys(a for d in differing for a in d.axes)))
         results = Names(tuple(dict.fromkeys(_name(d) for d in differing)), MOST, "results")
-        text = message("differs-on-devices", function=f.display_name, result=results, axes=axes)
+        what: dict[str, Field] = {"result": results, "have": "has" if len(results.names) == 1 else "have"}
+        text = message("differs-on-devices", function=f.display_name, axes=axes, **what)
         yield Finding(
             code="JX138",
             severity=WARNING,

@@ -6,15 +6,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Iterator
 
-from jaxscope.analysis import numpy_draws, rewrap_site
+from jaxscope.analysis import numpy_draws
 from jaxscope.analysis.paths import root
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.constants import Constant
+from jaxscope.analysis.syntax import syntax
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
-from jaxscope.rules.programs import MIB, MOST, about, and_more, small
+from jaxscope.rules.finding_parts import MIB, MOST, about, and_more, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -109,7 +110,7 @@ def _is_written(run: Run, f: Function, name: str) -> bool:
     """Return whether the variable or attribute ``name``, which the trace of ``f`` captured, occurs in the
     file of ``f``. True if the file cannot be read."""
     source = sources.of(run)(f.seen.file) if f.seen.file is not None else None
-    found = rewrap_site.syntax(source)
+    found = syntax(source)
     if not found.tree.body:
         return True
     nodes = ast.walk(found.tree)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 import msgspec
 
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.analysis.source_lines import in_a_loop
 from jaxscope.model import line_times, sources, target_programs
 from jaxscope.model.records import Function, Program, cached_until_changed
 from jaxscope.model.run import Run

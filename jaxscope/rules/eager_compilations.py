@@ -12,15 +12,8 @@ import msgspec
 from jaxscope.analysis import jit_decorators, line_names
 from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.loop_calls import goes_through_layers, goes_through_leaves
-from jaxscope.analysis.rewrap_site import (
-    callback_around,
-    depends_on_a_condition,
-    function_around,
-    imports,
-    loop_around,
-    loops_around,
-    syntax,
-)
+from jaxscope.analysis.source_lines import callback_around, depends_on_a_condition, loop_around, loops_around
+from jaxscope.analysis.syntax import function_around, imports, syntax
 from jaxscope.model import causes, payers, sources
 from jaxscope.model.arrays import Growth
 from jaxscope.model.payers import Payer
@@ -37,8 +30,8 @@ from jaxscope.rules import (
     repeated_loops,
     root_cause,
 )
+from jaxscope.rules.finding_parts import line_numbers
 from jaxscope.rules.outside_jit import BARRAGE, RECOMPILES, Advice
-from jaxscope.rules.programs import line_numbers
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
 from jaxscope.schema.keys import Frame
@@ -313,7 +306,9 @@ def _avoidable(run: Run, p: Payer, advice: Advice, total: float) -> Avoidable | 
     in_library = 2 * library_calls.repeats(p) > len(p.again)
     what = {"lines": line, "again": again, **_compiled([p])}
     title = message("compiled-outside-jit", **what)
-    if in_library:
+    if in_library and set(p.names) == {payers.UNNAMED}:
+        title = message("compiled-one-by-one", **what)
+    elif in_library:
         title = message("compiled-in-library", **what)
     fix = _with_conditions(run, p, advice.fix, initializes, creates)
     serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator
 
 from jaxscope.analysis import element_reads
 from jaxscope.analysis.grouping import grouped
-from jaxscope.analysis.rewrap_site import in_a_loop, loop_around
+from jaxscope.analysis.source_lines import in_a_loop, loop_around
 from jaxscope.model import line_times, payers, sources
 from jaxscope.model import transfers as model
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
-from jaxscope.rules.programs import at_line
+from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.line_times import LineTime

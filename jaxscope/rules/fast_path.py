@@ -12,7 +12,7 @@ from jaxscope.analysis.causes import REF_EFFECTS
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import host_callback
+from jaxscope.rules.host_callbacks import host_callback
 from jaxscope.rules.recompiles import Group, finding, groups, than
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix

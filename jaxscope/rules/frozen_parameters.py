@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import about
+from jaxscope.rules.finding_parts import about
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Bytes, Names, message

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from jaxscope.analysis import line_names
 from jaxscope.analysis.jit_decorators import JITS
-from jaxscope.analysis.rewrap_site import Definition
+from jaxscope.analysis.syntax import Definition
 from jaxscope.model.call_places import object_for_each_place
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.file_owner import STANDING, Standing

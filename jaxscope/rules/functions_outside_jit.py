@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence, Set
 from typing import TypeAlias
 
 from jaxscope.analysis import line_names
-from jaxscope.analysis.rewrap_site import loop_around, loops_around
+from jaxscope.analysis.source_lines import loop_around, loops_around
 from jaxscope.model import payers, sources
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import jit_obstacles, loop_functions, outside_jit, root_cause
-from jaxscope.rules.programs import line_numbers
+from jaxscope.rules.finding_parts import line_numbers
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS, LOOPS

@@ -8,7 +8,7 @@ from jaxscope.analysis import ignored_results, key_reuse
 from jaxscope.analysis.ignored_results import Ignored
 from jaxscope.model import sources
 from jaxscope.model.run import Run
-from jaxscope.rules.programs import at_line
+from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix

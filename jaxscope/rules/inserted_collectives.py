@@ -16,7 +16,7 @@ from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled
-from jaxscope.rules.programs import MIB, evidence, mesh_axes
+from jaxscope.rules.finding_parts import MIB, evidence, mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from jaxscope.analysis import sizes_under_jit
 from jaxscope.analysis.element_reads import only_iterates_or_unpacks
-from jaxscope.analysis.rewrap_site import loop_around
+from jaxscope.analysis.source_lines import loop_around
 from jaxscope.model import line_times, sources, transfers
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import WARNING, Finding, merged, slug_of

@@ -14,7 +14,7 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import about, at_line, running_share
+from jaxscope.rules.finding_parts import about, at_line, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.line_times import COMPILING

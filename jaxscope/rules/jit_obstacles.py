@@ -9,14 +9,8 @@ from collections.abc import Callable, Collection, Iterator
 
 from jaxscope.analysis import line_names, loop_calls, masks, numpy_draws, sizes_under_jit
 from jaxscope.analysis.key_reuse import called_in
-from jaxscope.analysis.rewrap_site import (
-    begins_at,
-    ends_the_loop,
-    loop_around,
-    only_passed_to,
-    only_raises,
-    spans,
-)
+from jaxscope.analysis.source_lines import ends_the_loop, loop_around, only_passed_to, only_raises
+from jaxscope.analysis.syntax import begins_at, spans
 from jaxscope.model import payers, sources, transfers
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer

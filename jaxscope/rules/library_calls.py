@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxscope.analysis.jit_decorators import Jitted, names_of
 from jaxscope.analysis.loop_calls import root
-from jaxscope.analysis.rewrap_site import calls_at, function_around, last_name, syntax
+from jaxscope.analysis.syntax import calls_at, function_around, last_name, syntax
 from jaxscope.model import transfers
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function

@@ -17,21 +17,15 @@ from jaxscope.analysis.element_reads import draws_one, reads_archive
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import (
-    calls_from,
-    depends_on_a_condition,
-    last_name,
-    loop_around,
-    reached_now_and_then,
-    syntax,
-)
+from jaxscope.analysis.source_lines import depends_on_a_condition, loop_around, reached_now_and_then
+from jaxscope.analysis.syntax import calls_from, last_name, syntax
 from jaxscope.model import line_times, payers, sources, transfers
 from jaxscope.model.line_times import Loop
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import computing_operations, element_reads, jit_obstacles, loop_functions, root_cause
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import at_line
+from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.rules.transfers import printing_lines
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended

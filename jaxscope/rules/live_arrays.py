@@ -14,13 +14,13 @@ from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.paths import root
-from jaxscope.analysis.rewrap_site import in_a_loop
+from jaxscope.analysis.source_lines import in_a_loop
 from jaxscope.model import arrays, sources
 from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.eager_compilations import compiled_for_each_length
-from jaxscope.rules.programs import at_line, mesh_axes
+from jaxscope.rules.finding_parts import at_line, mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.arrays import TRACE
 from jaxscope.schema.file_owner import STANDING, Standing

@@ -17,13 +17,14 @@ from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import LoopCall
 from jaxscope.analysis.paths import split, tokens
-from jaxscope.analysis.rewrap_site import in_a_loop, syntax
+from jaxscope.analysis.source_lines import in_a_loop
+from jaxscope.analysis.syntax import syntax
 from jaxscope.model import sources, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import value_and_gradient
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import at_line
+from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.random_keys import draws_in_loops
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from jaxscope.analysis import jit_decorators, line_names, loop_calls, sizes_under_jit
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import loop_from, root, takes_elements
-from jaxscope.analysis.rewrap_site import calls_at, last_name, loops_around, passes_function, syntax
+from jaxscope.analysis.source_lines import loops_around, passes_function
+from jaxscope.analysis.syntax import calls_at, last_name, syntax
 from jaxscope.model import line_times, sources
 from jaxscope.model.line_times import Loop
 from jaxscope.model.run import Run

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from jaxscope.analysis.grouping import grouped
-from jaxscope.analysis.rewrap_site import syntax
 from jaxscope.analysis.stablehlo.out_of_bounds import OutOfBounds
+from jaxscope.analysis.syntax import syntax
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import about, at_line
+from jaxscope.rules.finding_parts import about, at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jaxscope.analysis import growing_lists, jit_decorators, line_names, masks
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import call_at, iterated
-from jaxscope.analysis.rewrap_site import loop_around, starred_splits
+from jaxscope.analysis.source_lines import loop_around, starred_splits
 from jaxscope.model import arrays, causes, payers, sources
 from jaxscope.model.arrays import Growth
 from jaxscope.model.growing_args import Caused
@@ -19,7 +19,7 @@ from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls, loop_calls, recompiles
-from jaxscope.rules.programs import LINES, on_lines
+from jaxscope.rules.finding_parts import LINES, on_lines
 from jaxscope.schema.causes import NewFunction
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame, same_line
@@ -385,7 +385,10 @@ def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
     if method is not None:
         return method
     if jitted is None:
-        return message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
+        here = message("this-line")
+        return message(
+            "fix-jit-around" if not p.within else "fix-jit-around-call", lines=here, inside=_inside(p)
+        )
     new = line_names.defined_in_loop(source, n)
     beside = line_names.defined_beside(source, n)
     if new is None and beside is not None and not jitted.checked:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jaxscope.analysis import padded_indices
 from jaxscope.model.run import Run
-from jaxscope.rules.programs import at_line
+from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.random_keys import found_where_run
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, WARNING, Finding, Fix

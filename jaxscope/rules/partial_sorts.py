@@ -8,7 +8,7 @@ from jaxscope.analysis.stablehlo.partial_sorts import PartialSort
 from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import about, running_share
+from jaxscope.rules.finding_parts import about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message

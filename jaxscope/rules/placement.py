@@ -74,7 +74,8 @@ def _one_axis_name(group: Group) -> Fix | None:
     if not all(any(f'"{name}"' in line or f"'{name}'" in line for line in lines) for name in names):
         return None
     path = root(group.cause.path) if group.cause.path is not None else UNNAMED
-    words = message("fix-one-axis-name", path=path, names=Names(names))
+    given = Names(tuple(f"axis_name={name!r}" for name in names))
+    words = message("fix-one-axis-name", path=path, names=given)
     return Fix(words, "axis_name", {"path": path, "names": list(names)})
 
 

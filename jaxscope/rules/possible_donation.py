@@ -16,14 +16,14 @@ from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.paths import common_prefix, root, split, tokens
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import runs_once
+from jaxscope.analysis.source_lines import runs_once
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import of_compiled
-from jaxscope.rules.programs import about, and_more, running_share, small
+from jaxscope.rules.finding_parts import about, and_more, running_share, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix, fix_of
 from jaxscope.schema.messages import Bytes, Message, Names, Words, message

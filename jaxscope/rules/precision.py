@@ -13,15 +13,16 @@ from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.paths import root as argument
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import in_a_loop, last_name, spans, syntax, widens
+from jaxscope.analysis.source_lines import in_a_loop, widens
 from jaxscope.analysis.stablehlo.matmuls import Product
 from jaxscope.analysis.stablehlo.precision import Doubles, Upcast
+from jaxscope.analysis.syntax import last_name, spans, syntax
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import arguments, recompiles
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import MIB, MOST, about, at_line, on_lines, small
+from jaxscope.rules.finding_parts import MIB, MOST, about, at_line, on_lines, small
 from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix

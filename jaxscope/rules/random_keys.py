@@ -14,13 +14,14 @@ from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.key_reuse import Repeated, Reused
 from jaxscope.analysis.padded_indices import Wrapped
 from jaxscope.analysis.returned_keys import ReturnedKey
-from jaxscope.analysis.rewrap_site import in_a_loop, last_name, syntax
+from jaxscope.analysis.source_lines import in_a_loop
 from jaxscope.analysis.stablehlo.random_draws import LoopDraws
+from jaxscope.analysis.syntax import last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import about, at_line, known_lines, on_lines
+from jaxscope.rules.finding_parts import about, at_line, known_lines, on_lines
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
@@ -269,7 +270,7 @@ def draws_in_loops(run: Run) -> Iterator[Finding]:
                 severity=NOTE if solver or _EVALUATION.search(f.seen.name) else WARNING,
                 certainty=LIKELY,
                 **about(p, f, text, loop),
-                fix=Fix(message("fix-key-in-state"), "fold_in"),
+                fix=Fix(message("fix-key-in-state", function=f.display_name), "fold_in"),
                 subject=(loop,),
             )
 

@@ -19,7 +19,8 @@ from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.loop_calls import LONGEST, argument, call_at, collects
 from jaxscope.analysis.paths import root, tokens
-from jaxscope.analysis.rewrap_site import loop_around, syntax
+from jaxscope.analysis.source_lines import loop_around
+from jaxscope.analysis.syntax import is_name, syntax
 from jaxscope.model import call_places, causes, growing_args, predictions, sources
 from jaxscope.model.growing_args import Caused
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -476,6 +477,9 @@ def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
     name = ast.unparse(passed)
     if name == parameter or len(name) > LONGEST:
         return fix
+    if slug == "fix-one-object" and isinstance(passed, ast.Attribute) and not is_name(passed.value, "self"):
+        words = message("fix-one-owner", owner=ast.unparse(passed.value), name=name)
+        return msgspec.structs.replace(fix, words=words)
     if collected:
         return extended(fix, "fix-args-as-passed", parameter=parameter, name=name, line=c.site)
     return extended(fix, "fix-as-passed", parameter=parameter, name=name, line=c.site)

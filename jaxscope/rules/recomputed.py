@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import jit_decorators, line_names
-from jaxscope.analysis.rewrap_site import last_name, syntax
+from jaxscope.analysis.syntax import last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import about, running_share
+from jaxscope.rules.finding_parts import about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from jaxscope.analysis import line_names
-from jaxscope.analysis.rewrap_site import syntax
+from jaxscope.analysis.syntax import syntax
 from jaxscope.errors import UsageError
 from jaxscope.model import sources
 from jaxscope.model.records import cached_until_changed
@@ -46,7 +46,8 @@ MODULES = (
     "batched_branches",
     "recomputed",
     "repeated_work",
-    "programs",
+    "no_result",
+    "host_callbacks",
     "partial_sorts",
     "cheaper_forms",
     "jacobians",

@@ -12,7 +12,7 @@ from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import about
+from jaxscope.rules.finding_parts import about
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Bytes, Message, Percent, message

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.analysis.stablehlo.argument_work import ArgumentWork
 from jaxscope.analysis.stablehlo.cheaper_forms import ORDER
+from jaxscope.analysis.syntax import last_name, syntax
 from jaxscope.model import line_times, sources
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import LONG, users
-from jaxscope.rules.programs import MOST, about, known_lines, running_share
+from jaxscope.rules.finding_parts import MOST, about, known_lines, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame

@@ -15,7 +15,7 @@ from jaxscope.model import sharding_audit
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import about, evidence, mesh_axes, running_share
+from jaxscope.rules.finding_parts import about, evidence, mesh_axes, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Field, Message, Names, Parts, Percent, message

@@ -8,17 +8,19 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from jaxscope.analysis.causes import SHAPES
-from jaxscope.analysis.rewrap_site import loops_around
+from jaxscope.analysis.source_lines import loops_around
 from jaxscope.model import causes, payers, sources
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.rules.finding_parts import line_numbers
 from jaxscope.schema.findings import Evidence, Finding, extended, slug_of
-from jaxscope.schema.messages import Count, Names, Seconds, message
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Count, Message, Names, Seconds, message
 
 # Advice of JX133 about changing sizes
 OF_SIZES = frozenset({"fix-one-size-or-numpy", "fix-final-length", "fix-one-size-first"})
-LINES = 4  # lines that are named
+LINES = 8  # lines that are named
 FEWEST = 3  # recompiles of the function
 PART = 3  # at least one of so many recompiles of a line has a change of size that the function has
 LITTLE = 0.1  # share of the seconds of the function's finding below which the operations are not mentioned
@@ -49,23 +51,32 @@ def merged(run: Run, findings: Sequence[Finding], sizes: Sizes) -> list[Finding]
             continue
         left = [p for p in left if all(p is not other for other, _ in alike)]
         alike.sort(key=lambda pair: -sum(c.seconds for c in pair[1]))
-        lines = [p.line for p, _ in alike]
+        lines = sorted((p.line for p, _ in alike), key=lambda line: line.place)
         words = message(
             "resized-too",
             n=Count(sum(len(again) for _, again in alike), "recompile"),
-            lines=Names(tuple(lines), LINES, "lines"),
+            lines=_named(f, lines),
             seconds=Seconds(seconds),
         )
         together = msgspec.structs.replace(
             f,
             title=message("passed-on", first=f.title, also=words),
             evidence=[*f.evidence, *(Evidence(words, source=line) for line in lines)],
-            fix=extended(f.fix, "fix-sizes-of-operations", lines=Names(tuple(lines), LINES, "lines")),
+            fix=extended(f.fix, "fix-sizes-of-operations"),
             seconds=(f.seconds or 0.0) + seconds,
         )
         places = {line.place for line in lines}
         kept = [together if g is f else g for g in kept if not _is_about(g, places)]
     return kept
+
+
+def _named(f: Finding, lines: Sequence[Frame]) -> Message:
+    """Return ``lines`` for a message: ``lines 8 and 31 to 33``; with their file if it is not that of the line
+    of the finding ``f``."""
+    numbers = line_numbers((line.line for line in lines), LINES)
+    if f.source is not None and all(line.file == f.source.file for line in lines):
+        return message("lines-known" if len(lines) > 1 else "line-known", lines=numbers)
+    return message("all-lines", lines=Names(tuple(lines), LINES, "lines"))
 
 
 def _resized(run: Run, function: str) -> list[Compilation]:

@@ -1,5 +1,5 @@
-"""Find recompiles that come from the same change of size. An odd batch recompiles every function and every
-eager operation that it passes through, but is one problem with one fix."""
+"""Merge findings that have one cause, and so one fix: an odd batch that recompiles every function and eager
+operation that it passes through, or a loop whose operations outside jit are compiled and take time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from jaxscope.analysis.array_names import holds_array
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.loop_calls import call_at
-from jaxscope.analysis.rewrap_site import last_name, spans
 from jaxscope.analysis.sharding_audit import RESULT
+from jaxscope.analysis.syntax import last_name, spans
 from jaxscope.model import causes, line_times, sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import computing_operations, iterated_arrays, jit_obstacles, resized_operations
+from jaxscope.rules.finding_parts import line_numbers
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
 from jaxscope.schema.findings import WARNING, Evidence, Finding, Fix, extended, fix_of, merged, slug_of
 from jaxscope.schema.keys import Frame, Key, same_line
@@ -29,9 +30,9 @@ from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, Word
 LINES = 4  # lines with eager operations that are named one by one
 MORE = 4  # times as long: what takes a fourth of it needs no advice of its own
 NAMES = 3  # functions that are named, or operations of one line
-# Rules about arrays that are not split as they could be, from which repeated work may follow.
 # Advice to jit code that JAX compiles again for each size of the arrays
 SIZED = frozenset({"fix-one-size-first", "fix-one-program-each-size"})
+# Rules about arrays that are not split as they could be, from which repeated work may follow
 NOT_SPLIT = frozenset({"JX401", "JX502", "JX503", "JX509", "JX512"})
 FEW_ITERATIONS = 4  # of a Python loop that may stay one inside jit
 MORE_LOOPS = 3  # Python loops that are named in advice beside the most important one
@@ -365,8 +366,13 @@ def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
     if other is not None and slug_of(running) == "fix-jit-call-at":
         return other  # it names the line that calls the function
     of_one_line = slug_of(compiled) in ("fix-jit-around", "fix-jit-around-call")
-    if other is not None and other.kind == "jit" and of_one_line and _lines(running) - _lines(compiled):
+    more = _lines(running) - _lines(compiled)
+    if other is not None and other.kind == "jit" and of_one_line and more:
         return other
+    if of_one_line and more and isinstance(fix.words, Message) and len({file for file, _ in more}) == 1:
+        numbers = line_numbers(n for _, n in _lines(running))
+        fields = fix.words.fields | {"lines": message("lines-in", numbers=numbers)}
+        fix = msgspec.structs.replace(fix, words=msgspec.structs.replace(fix.words, fields=fields))
     inner = other.arguments.get("inner") if other is not None else None
     loop = Frame(*inner) if inner else None
     if loop is None and slug_of(compiled) == "fix-jit-step" and isinstance(running.subject, tuple):

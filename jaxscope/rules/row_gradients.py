@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jaxscope.analysis.stablehlo.row_gradients import RowGradient
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import about, running_share
+from jaxscope.rules.finding_parts import about, running_share
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame

@@ -30,8 +30,8 @@ from jaxscope.model import causes, sharding_audit
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
+from jaxscope.rules.finding_parts import MIB, MOST, about, and_more
 from jaxscope.rules.placement import place_for_pmap
-from jaxscope.rules.programs import MIB, MOST, about, and_more
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame, Partition, Sharding, same_line

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from jaxscope.analysis import changed_reads
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.paths import root
-from jaxscope.analysis.rewrap_site import function_around, syntax
+from jaxscope.analysis.syntax import function_around, syntax
 from jaxscope.model import causes, sources
 from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Compilation, Function, StaleCapture
 from jaxscope.model.run import Run
-from jaxscope.rules.programs import at_line
+from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame

@@ -7,7 +7,7 @@ import ast
 import re
 
 from jaxscope.analysis import line_names, loop_calls, mutation
-from jaxscope.analysis.rewrap_site import expression
+from jaxscope.analysis.syntax import expression
 from jaxscope.model.call_places import static_for_each_place
 from jaxscope.rules.recompiles import UNNAMED, Group, recompile_rule
 from jaxscope.schema.causes import FUNCTION, PARTS, UNSTABLE_HASH, StaticDetail, StaticValue

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis.avals import aval_bytes, short_aval
-from jaxscope.analysis.rewrap_site import in_a_loop, reached_now_and_then
+from jaxscope.analysis.source_lines import in_a_loop, reached_now_and_then
 from jaxscope.model import arrays, line_times, sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
-from jaxscope.rules.programs import at_line
+from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame

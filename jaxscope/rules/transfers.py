@@ -23,34 +23,30 @@ from jaxscope.analysis.loop_calls import (
     set_in_same_iteration,
 )
 from jaxscope.analysis.paths import root
-from jaxscope.analysis.rewrap_site import (
-    Syntax,
-    assigned_calls,
+from jaxscope.analysis.source_lines import (
     depends_on_a_condition,
     ends_the_loop,
-    expression,
     in_a_loop,
     keeps_its_value,
     kept_from_iteration_before,
-    last_name,
     loop_around,
     only_passed_to,
     prints_its_value,
     reached_now_and_then,
     returns_its_value,
     runs_once,
-    syntax,
     tests_a_remainder_first,
     waits_before,
     whole_condition,
 )
+from jaxscope.analysis.syntax import Syntax, assigned_calls, expression, last_name, syntax
 from jaxscope.model import line_times, payers, sources
 from jaxscope.model import transfers as model
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.rules import element_reads, library_calls
-from jaxscope.rules.programs import at_line
+from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.rules.shardings import moved
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix, fix_of, slug_of

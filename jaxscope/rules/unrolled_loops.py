@@ -9,7 +9,8 @@ from jaxscope.analysis.array_names import holds_array
 from jaxscope.analysis.loop_calls import Iterated, arrays_iterated, takes_chunks, writes_elements
 from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts
-from jaxscope.analysis.rewrap_site import (
+from jaxscope.analysis.sample_sites import Sites
+from jaxscope.analysis.source_lines import (
     appended,
     begin_empty,
     changed_through_methods,
@@ -19,7 +20,6 @@ from jaxscope.analysis.rewrap_site import (
     only_loop,
     tests_of_target,
 )
-from jaxscope.analysis.sample_sites import Sites
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
@@ -29,7 +29,7 @@ from jaxscope.model.records import Function, Program, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import sample_sites
 from jaxscope.rules.each_program import costliest
-from jaxscope.rules.programs import MOST, about, evidence
+from jaxscope.rules.finding_parts import MOST, about, evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended

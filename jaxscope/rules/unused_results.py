@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jaxscope.analysis import result_uses
-from jaxscope.analysis.rewrap_site import calls_at, last_name
 from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.analysis.stablehlo.stacked_results import StackedResult
 from jaxscope.analysis.stablehlo.unread_work import UnreadWork
 from jaxscope.analysis.stablehlo.values import Value
+from jaxscope.analysis.syntax import calls_at, last_name
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
 from jaxscope.rules.each_program import takes_time, users
-from jaxscope.rules.programs import MOST, about, known_lines, running_share, small
+from jaxscope.rules.finding_parts import MOST, about, known_lines, running_share, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame

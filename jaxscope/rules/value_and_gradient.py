@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxscope.analysis.rewrap_site import last_name
+from jaxscope.analysis.syntax import last_name
 from jaxscope.model import line_times, sources
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run

@@ -16,8 +16,8 @@ class MissesCounted(Event, frozen=True, tag="MissesCounted"):
     Attributes:
       function: id of the function.
       count: number of misses without an event since the start of the recording.
-      cell: index of this count in the counts file (an array of integers beside the log), where it continues.
-        None: it does not; only later events have newer counts.
+      cell: index in the counts file (an array of integers beside the log) at which this count goes on
+        growing. None: it is not in that file; only later events have newer counts.
     """
 
     function: str = ""
@@ -62,8 +62,8 @@ class Called(Event, frozen=True, tag="Called"):
     Attributes:
       function: id of the function.
       count: number of calls since the start of the recording.
-      cell: index of this count in the counts file (an array of integers beside the log), where it continues.
-        None: it does not; only later events have newer counts.
+      cell: index in the counts file (an array of integers beside the log) at which this count goes on
+        growing. None: it is not in that file; only later events have newer counts.
     """
 
     function: str = ""
@@ -82,8 +82,8 @@ class Brought(Event, frozen=True, tag="Brought"):
       function: id of the function.
       bytes: bytes of the NumPy arguments of one call, after conversion to jax.Array; may be 0.
       count: number of calls with this number of bytes since the start of the recording.
-      cell: index of this count in the counts file (an array of integers beside the log), where it continues.
-        None: it does not; only later events have newer counts.
+      cell: index in the counts file (an array of integers beside the log) at which this count goes on
+        growing. None: it is not in that file; only later events have newer counts.
       lost: True: the bytes of the function's calls are unknown from now on, because the arguments could not
         be read; ``bytes`` and ``count`` have no meaning.
     """

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxscope.analysis import jit_decorators, rewrap_site
+from jaxscope.analysis import jit_decorators, syntax
 from jaxscope.analysis.jit_decorators import Jitted, advice, further_calls, later_method_calls
 
 
@@ -128,8 +128,8 @@ def test_no_source_is_too_odd(source):
 def test_a_source_is_parsed_once_for_all_its_lines(monkeypatch):
     source = "import jax\n" + "".join(f"x{n} = net.init(key, {n})\n" for n in range(300))
     parses = []
-    parse = rewrap_site.parsed
-    monkeypatch.setattr(rewrap_site, "parsed", lambda text: parses.append(text) or parse(text))
+    parse = syntax.parsed
+    monkeypatch.setattr(syntax, "parsed", lambda text: parses.append(text) or parse(text))
     advised = {advice(source, line, "flax") for line in range(2, 302)}
     assert len(parses) == 1 and len(advised) == 1
 

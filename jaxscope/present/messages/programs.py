@@ -212,16 +212,17 @@ TEMPLATES = {
         " operations ({lines}) depend only on {arguments}, which the loop does not change"
     ),
     "same-rows-again": (
-        "{function} computes the rows of {arrays} again in each iteration of the loop at {loop}, which"
-        " changes only the order of the rows"
+        "the loop at {loop} calls {function} for the same rows of {arrays} again in each iteration, only in"
+        " another order"
     ),
     "fix-keep-results": (
         "call {function} for all rows of {arrays} once before the loop, keep the results in one array,"
-        " and take the rows of this array in the loop. This is right if a row of the result depends only"
-        " on the same row"
+        " and take the rows of this array in the loop. This is right if each row of the result depends"
+        " only on the same row of {arrays}"
     ),
     "line-known": "line {lines}",
     "lines-known": "lines {lines}",
+    "all-lines": "{lines}",
     "fix-call-before-loop": (
         "call {function} once before the loop, and use its result in the loop. If its result should change"
         " from iteration to iteration, a line is missing that sets {arguments} in the loop"
@@ -310,7 +311,8 @@ TEMPLATES = {
     ),
     "an-array": "this line",
     "padding-in-last-row": (
-        'mode="{mode}" does not drop -1, with which line {padded} pads {name}: JAX takes -1 as the last row,'
+        "line {padded} pads {name} with -1, and"
+        ' mode="{mode}" does not drop it: JAX takes -1 as the last row,'
         " so the values of the padding go to the last row"
     ),
     "index-out-of-bounds": (
@@ -331,16 +333,17 @@ TEMPLATES = {
     "mode-clip": 'x.at[i].get(mode="clip")',
     "mode-fill": 'jnp.take(x, i, mode="fill")',
     "padding-read-from-last-row": (
-        'mode="{mode}" fills in no values for -1, with which line {padded} pads {name}: JAX counts negative'
+        "line {padded} pads {name} with -1, and"
+        ' mode="{mode}" fills in no values for it: JAX counts negative'
         " indices from the end, so -1 reads the last row"
     ),
     "fix-no-negative-indices": (
-        "add wrap_negative_indices=False to this call, or pad {name} with the number of rows instead of -1"
-        " (and look for this number wherever the program looks for -1)"
+        "add wrap_negative_indices=False to this call, or pad {name} with the number of rows of the indexed"
+        " array instead of -1 (and look for this number wherever the program looks for -1)"
     ),
     "fix-pad-out-of-range": (
-        "pad {name} with the number of rows instead of -1, and look for this number wherever the program"
-        " looks for -1"
+        "pad {name} with the number of rows of the indexed array instead of -1, and look for this number"
+        " wherever the program looks for -1"
     ),
     "fix-subtract-before": (
         "if only the differences of these numbers matter, subtract a common offset, such as the first number,"
@@ -358,8 +361,9 @@ TEMPLATES = {
     ),
     "more-tables": " (the same is true of {tables})",
     "fix-gradient-of-rows": (
-        "differentiate with respect to the rows that the step reads, and change only these: rows ="
-        " table[i]; grads = jax.grad(loss)(rows); table = table.at[i].add(-lr * grads). For gradient"
+        "let the loss take the rows that the step reads, instead of the table and the indices, and change"
+        " only these rows: rows = table[i]; grads = jax.grad(loss)(rows); table = table.at[i].add(-lr *"
+        " grads). For gradient"
         " descent without momentum the result is the same. Donate the table, or carry it in a scan, so"
         " that XLA writes in place"
     ),
@@ -369,8 +373,9 @@ TEMPLATES = {
     ),
     "also-in-functions": "; the same conditional is in {functions}",
     "fix-compute-in-branch": (
-        "move these operations into the function of that branch, and pass to jax.lax.cond, as operands, what"
-        " they read, and no longer their result (the functions of all branches take the same operands)"
+        "move these operations into the function of that branch. If jax.lax.cond passes their result to the"
+        " branches as an operand, pass what these operations read instead (the functions of all branches"
+        " take the same operands)"
     ),
     "slow-power": (
         "{function} computes the power {exponent} of many numbers. On a CPU, XLA computes it with a logarithm"
@@ -568,7 +573,7 @@ TEMPLATES = {
     ),
     "fix-cast-where-it-begins": (
         "find the first operation that mixes the two types, probably {where}, and cast its {wide}"
-        " operand x: x.astype({dtype!r}). The products are then less precise. A GPU or TPU computes them"
+        " operand: operand.astype({dtype!r}). The products are then less precise. A GPU or TPU computes them"
         " faster, a CPU may compute them slower"
     ),
     "fix-numpy-number": (

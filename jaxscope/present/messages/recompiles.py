@@ -35,7 +35,9 @@ TEMPLATES = {
         " {seconds}"
     ),
     "fix-sizes-of-operations": (
-        "{fix}. If you pad, use np.pad, not jnp.pad, and let {lines} use the padded array, too"
+        "{fix}. If you pad, build and pad the array with NumPy (np.stack, np.pad), not jax.numpy, and use the"
+        " padded array on the lines named above, too: each operation of JAX on an array of another size"
+        " compiles again"
     ),
     "captured-others": "; {n} more because it captured other values: {seconds}",
     "more-functions": "{n} more functions",
@@ -55,6 +57,9 @@ TEMPLATES = {
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
     "compiled-in-library": "{lines} caused {compilations} outside your functions ({names}){again}",
+    "compiled-one-by-one": (
+        "{lines} ran the operations of a function outside jit, one by one, which caused {compilations}{again}"
+    ),
     "compiled-outside-jit": "{lines} caused {compilations} outside jit ({names}){again}",
     "line-number": "line {number}",
     "lines-from-to": "{first} to {last}",
@@ -263,6 +268,7 @@ TEMPLATES = {
         "create the partial {path} once, outside the loop or at module level, and pass the same"
         " object each time"
     ),
+    "fix-one-owner": "create {owner} once, before the loop, and pass the same {name} each time",
     "fix-one-object": "create {path} once, before the loop, and pass the same object each time",
     "fix-one-function": (
         "define the function for {path} once, before the loop, and pass the same function object each"
@@ -454,13 +460,13 @@ TEMPLATES = {
         " each device has its own numbers; change nothing if all devices need equal numbers"
     ),
     "differs-on-devices": (
-        "the out_specs of the shard_map of {function} say that {result} has the same value on all devices of"
-        " the mesh axis {axes}, but each device computes another value, from its part of the data"
+        "the out_specs of the shard_map of {function} say that {result} {have} the same value on all devices"
+        " of the mesh axis {axes}, but each device computes a different value, from its part of the data"
     ),
     "fix-mean-over-devices": (
-        "inside the shard_map, combine the values of the devices, for example with jax.lax.pmean(...,"
-        " {axes}), and gradients before the optimizer uses them. Or, if you want one value for each device,"
-        " put {axes} into the out_specs of these results, which need an axis for this"
+        "inside the shard_map, combine the values of the devices: for a mean, x = jax.lax.pmean(x, {axes})."
+        " Do this with gradients before the optimizer uses them. Or, to keep one value for each device, give"
+        " these results a new first axis (x[None]), and put {axes} into their out_specs"
     ),
     "one-key-under-vmap": (
         "{function} draws from one random key for all elements of a vmap ({draws}): all elements have the"
@@ -556,13 +562,13 @@ TEMPLATES = {
         " same random numbers"
     ),
     "one-key-in-program-loop": (
-        "{function} draws the same random numbers ({draws}, {lines}) in each iteration of the loop of JAX"
-        " at line {loop}, because the loop does not change the key"
+        "{function} draws the same random numbers ({draws}, {lines}) in each iteration of the jax.lax"
+        " loop at line {loop}, because the loop does not change the key"
     ),
     "fix-key-in-state": (
-        "use another key in each iteration: pass the elements of jax.random.split(key, n) to scan, or"
-        " carry the key. If a module draws (dropout), carry the part of its state that has its keys and"
-        " their counters, update it in each iteration, and return it. Change nothing if all iterations"
+        "use another key in each iteration: pass jax.random.split(key, n) to scan as xs, or carry the key"
+        " and split it in the body. If a module draws (dropout), carry its random state (keys and counters)"
+        " in the scan, and return the new state from {function}. Change nothing if all iterations"
         " are meant to have the same random numbers"
     ),
     "loop-on-line": "the loop on line {line}",
@@ -610,8 +616,8 @@ TEMPLATES = {
     ),
     "these-leaves": "these leaves of ",
     "fix-one-axis-name": (
-        "{path} comes from two functions under jax.pmap, which name the axis of the devices {names}: give"
-        " both the same axis_name, so that their results have the same sharding"
+        "{path} comes from two functions under jax.pmap, with {names}: use the same axis_name in both, also"
+        " in their collectives, so that their results have the same sharding"
     ),
     "fix-place-for-pmap": (
         "before the first call, and after {path} has got its axis for the devices, give it the sharding that"
@@ -718,13 +724,15 @@ TEMPLATES = {
         "collect the values in a Python list, and join them once after the loop: {name} = [] before the loop,"
         " {name}.append({value}) in each iteration, and {name} = {joined} after the loop"
     ),
-    "fix-jit-around": "move the computation of this line{inside} into one jitted function, or do it in NumPy",
+    "fix-jit-around": "move the computation of {lines}{inside} into one jitted function, or do it in NumPy",
     "fix-jit-with-definition": (
         "each call of {outer} passes a new function here ({name}), which jit would compile again: put the"
         " computation of {outer}, with the definition of this function, into one jitted function outside of"
         " {outer}"
     ),
-    "fix-jit-around-call": "move the computation of this line{inside} into one jitted function",
+    "fix-jit-around-call": "move the computation of {lines}{inside} into one jitted function",
+    "this-line": "this line",
+    "lines-in": "lines {numbers}",
     "inside-function": " (in {function})",
     "fix-jit-step": (
         "put {what} into a function outside the loop that gets all values that change as arguments, and"
@@ -801,7 +809,7 @@ TEMPLATES = {
     ),
     "read-at-line-of": "{expression} ({line})",
     "fix-without-conversion": (
-        "{fix}. At {line}, leave out {kind}(): the value only goes to a jitted function, which takes arrays"
+        "{fix}. At {line}, leave out {kind}(): only a jitted function uses the value, and it takes arrays"
     ),
     "read-by-conversion": "the call of {kind} at {line}",
     "read-by-bool": "the call of bool at {line}",
@@ -811,8 +819,8 @@ TEMPLATES = {
         " check them outside of the function"
     ),
     "fix-not-on-host": (
-        "{fix}. {called} at {line} cannot compute with the arrays of a jitted function: write {instead}, or"
-        " the function of jax.numpy if there is none, and check the options"
+        "{fix}. {called} ({line}) does not work inside jit: write {instead}, or the function of jax.numpy if"
+        " this does not exist. Its options may have other names"
     ),
     "fix-draw-outside": (
         "{fix}. {called} at {line} would run only while JAX traces, so that every call gets the same numbers:"

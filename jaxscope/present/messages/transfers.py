@@ -92,8 +92,8 @@ TEMPLATES = {
         " once: call the jitted function once for all of them, and read all results at once"
     ),
     "fix-pass-the-array": (
-        "the value only goes to {function}, which is jitted and takes arrays: pass the array itself, without"
-        " {kind}()"
+        "only {function} uses this value, and {function} is jitted and takes arrays: pass the array itself,"
+        " without {kind}()"
     ),
     "fix-read-for-several": (
         "the variable {name} of the next iteration depends on this value: compute {name} in the jitted"
