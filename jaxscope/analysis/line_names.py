@@ -224,21 +224,6 @@ def containers_changed(source: str | None, name: str) -> tuple[str, ...]:
     )
 
 
-def on_host(source: str | None, name: str) -> tuple[int, str, str] | None:
-    """Return (line, called, instead) for the first call of SciPy, or of ``numpy.linalg``, in the function
-    with the qualified name ``name``: ``(9, "cholesky", "jax.scipy.linalg.cholesky")``. Calls with constants
-    alone do not count. Return None if there is none."""
-    found, names = function(source, name), imported(syntax(source))
-    calls = (n for n in ast.walk(found) if isinstance(n, ast.Call)) if found is not None else ()
-    for call in calls:
-        full = full_name(call.func, names)
-        if full.startswith(("scipy.", "numpy.linalg.")) and any(
-            isinstance(n, (ast.Name, ast.Attribute)) for a in call.args for n in ast.walk(a)
-        ):
-            return call.lineno, ast.unparse(call.func), f"jax.{full}"
-    return None
-
-
 def reads_old_values(source: str | None, name: str) -> bool:
     """Return whether the function with the qualified name ``name`` reads an attribute before the first line
     on which it assigns this attribute: ``self.age += 1``. Return False if ``function`` does not find it."""

@@ -3,11 +3,11 @@ value of an array, and cannot compute an array whose size depends on values."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Collection, Iterator
 
-from jaxscope.analysis import line_names, loop_calls, masks, numpy_draws, sizes_under_jit
+from jaxscope.analysis import host_calls, line_names, loop_calls, masks, numpy_draws, sizes_under_jit
+from jaxscope.analysis.host_calls import HostCall
 from jaxscope.analysis.key_reuse import called_in
 from jaxscope.analysis.source_lines import ends_the_loop, loop_around, only_passed_to, only_raises
 from jaxscope.analysis.syntax import begins_at, spans
@@ -25,6 +25,7 @@ _COMPARES = re.compile(r"\b(?:sorted|min|max)\(")
 _STATEMENT = re.compile(r"(?:if|elif|while|assert)\s+(?P<condition>.+?)(?::(?:\s+\w.*)?|,\s*f?[\"'].*)?")
 # Templates of the advice to jit an iteration of a loop
 ITERATION = frozenset({"fix-jit-step", "fix-jit-iteration"})
+CALLS = 6  # calls of NumPy and SciPy that are named
 READS = 3  # lines that read values, of those named in one piece of advice
 Functions = Collection[tuple[str, str]]  # (file, qualified name) of each
 
@@ -75,12 +76,14 @@ def with_obstacles(
     if sliced is not None:
         at, expression, new = sliced
         fix = extended(fix, "fix-dynamic-slice", line=at, expression=expression, new=new)
-    return _without_python(run, _with_draws_outside(run, fix, reading, loop), reading)
+    jitted = [f for f in reading if not _around(run, f, loop)]
+    fix = _with_draws_outside(run, fix, jitted, loop)
+    return _with_containers(run, _with_host_calls(run, fix, jitted, loop), jitted)
 
 
 def _with_draws_outside(run: Run, fix: Fix, functions: Functions, loop: tuple[str, int, int] | None) -> Fix:
     """Return ``fix``, extended by the first line on which ``loop`` or ``functions`` draw random numbers with
-    NumPy or Python. Of functions that contain ``loop``, only its lines count: no more is jitted."""
+    NumPy or Python."""
     if loop is not None:
         file, first, last = loop
         here = numpy_draws.on_lines(sources.of(run)(file), first, last)
@@ -89,28 +92,51 @@ def _with_draws_outside(run: Run, fix: Fix, functions: Functions, loop: tuple[st
     for file, name in functions:
         source = sources.of(run)(file)
         defined = line_names.function(source, name)
-        around = loop is not None and file == loop[0] and defined is not None and spans(defined, loop[1])
-        if defined is None or around:
-            continue
-        drawn = numpy_draws.find(source, defined.name, begins_at(defined))
+        drawn = numpy_draws.find(source, defined.name, begins_at(defined)) if defined is not None else None
         if drawn is not None:
             line = Frame(file, drawn.line, drawn.function)
             return extended(fix, "fix-draw-outside", line=line, called=drawn.call)
     return fix
 
 
-def _without_python(run: Run, fix: Fix, functions: Functions) -> Fix:
-    """Return ``fix``, extended by the first call of SciPy or ``numpy.linalg`` in ``functions``, and by the
-    containers that ``functions`` change and did not make."""
-    text, changed = sources.of(run), dict[str, None]()
+def _with_host_calls(run: Run, fix: Fix, functions: Functions, loop: tuple[str, int, int] | None) -> Fix:
+    """Return ``fix``, extended by the calls of NumPy and SciPy that get arrays on the lines of ``loop``, in
+    ``functions``, or in functions of their files that these call."""
+    text, calls = sources.of(run), dict[str, tuple[Frame, HostCall]]()
+    if loop is not None:
+        for call in host_calls.on_lines(text(loop[0]), *loop[1:]):
+            calls.setdefault(call.called, (Frame(loop[0], call.line, ""), call))
     for file, name in functions:
-        changed |= dict.fromkeys(line_names.containers_changed(text(file), name))
-    hosted = (
-        (file, name, found) for file, name in functions if (found := line_names.on_host(text(file), name))
-    )
-    for file, name, (line, called, instead) in itertools.islice(hosted, 1):
-        fix = extended(fix, "fix-not-on-host", line=Frame(file, line, name), called=called, instead=instead)
+        inside = called_in(text(file), {name.rpartition(".")[2]}, surely=True)
+        for each in dict.fromkeys((name, *sorted(inside))):
+            for call in host_calls.find(text(file), each):
+                calls.setdefault(call.called, (Frame(file, call.line, each), call))
+    if not calls:
+        return fix
+    of_numpy = [each for each in calls.values() if each[1].instead.startswith("jax.numpy.")]
+    of_scipy = [each for each in calls.values() if each not in of_numpy]
+    numpy = [message("call-at", called=call.called, line=line) for line, call in of_numpy]
+    scipy = [
+        message("instead-of-call", instead=call.instead, called=call.called, line=line)
+        for line, call in of_scipy
+    ]
+    what = [message("with-jax-numpy", calls=Names(tuple(numpy), CALLS))] if numpy else []
+    what += [message("with-jax-scipy", calls=Names(tuple(scipy), CALLS))] if scipy else []
+    return extended(fix, "fix-not-on-host", what=Names(tuple(what)))
+
+
+def _with_containers(run: Run, fix: Fix, functions: Functions) -> Fix:
+    """Return ``fix``, extended by the containers that ``functions`` change and did not make."""
+    changed = dict[str, None]()
+    for file, name in functions:
+        changed |= dict.fromkeys(line_names.containers_changed(sources.of(run)(file), name))
     return extended(fix, "fix-change-outside", names=Names(tuple(changed), READS)) if changed else fix
+
+
+def _around(run: Run, function: tuple[str, str], loop: tuple[str, int, int] | None) -> bool:
+    """Return whether ``function``, (file, qualified name), contains ``loop``: it is not jitted then."""
+    defined = line_names.function(sources.of(run)(function[0]), function[1])
+    return loop is not None and function[0] == loop[0] and defined is not None and spans(defined, loop[1])
 
 
 def around_simulator(run: Run, loop: tuple[str, int, int]) -> Fix | None:

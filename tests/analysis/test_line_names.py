@@ -139,16 +139,3 @@ class Filter:
 def test_what_a_method_changes_besides_its_own_lists_is_named():
     assert line_names.containers_changed(METHODS, "Filter.step") == ("self.history", "seen")
     assert line_names.containers_changed(METHODS, "Filter.reset") == ()
-
-
-def test_the_first_call_that_cannot_get_arrays_of_a_jitted_function_is_found():
-    line = METHODS.splitlines().index("        root = cholesky(self.covariance, lower=True)") + 1
-    found = line_names.on_host(METHODS, "Filter.step")
-    assert found == (line, "cholesky", "jax.scipy.linalg.cholesky")
-    without = METHODS.replace("cholesky(self.covariance, lower=True)", "self.root")
-    assert line_names.on_host(without, "Filter.step") == (
-        line + 1,
-        "np.linalg.solve",
-        "jax.numpy.linalg.solve",
-    )
-    assert line_names.on_host(None, "step") is None

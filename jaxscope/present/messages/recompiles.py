@@ -818,10 +818,11 @@ TEMPLATES = {
         "{fix}. A jitted function cannot check {expression} at {line}: return the values to check, and"
         " check them outside of the function"
     ),
-    "fix-not-on-host": (
-        "{fix}. {called} ({line}) does not work inside jit: write {instead}, or the function of jax.numpy if"
-        " this does not exist. Its options may have other names"
-    ),
+    "fix-not-on-host": "{fix}. NumPy and SciPy cannot compute with the arrays of a jitted function: {what}",
+    "call-at": "{called} ({line})",
+    "instead-of-call": "{instead} instead of {called} ({line})",
+    "with-jax-numpy": "use jax.numpy instead of NumPy for {calls}",
+    "with-jax-scipy": "write {calls} (if it does not exist, look in jax.numpy; options may have other names)",
     "fix-draw-outside": (
         "{fix}. {called} at {line} would run only while JAX traces, so that every call gets the same numbers:"
         " draw the numbers before the call, and pass them as an argument"
