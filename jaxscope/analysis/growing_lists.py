@@ -7,7 +7,8 @@ import ast
 from collections.abc import Collection
 from typing import NamedTuple
 
-from jaxscope.analysis.syntax import FUNCTION, Syntax, is_name, last_name, own_nodes, spans, syntax
+from jaxscope.analysis.source_lines import innermost_loop
+from jaxscope.analysis.syntax import FUNCTION, Syntax, bind, is_name, last_name, own_nodes, spans, syntax
 
 _ADDS = frozenset({"append", "extend"})
 
@@ -41,6 +42,38 @@ def find(source: str | None, name: str, calls: Collection[int]) -> tuple[int, in
             if around:
                 return max(n.lineno for n in around), method.lineno
     return None
+
+
+def lengthened_by(source: str | None, line: int) -> str | None:
+    """Return the variable that the innermost loop around ``line`` makes longer in each iteration: ``x =
+    jnp.append(x, value)``, or ``x = step(x)`` where ``step`` returns such an array. None if there is none."""
+    loop, found = innermost_loop(source, line), syntax(source)
+    for n in ast.walk(loop) if loop is not None else ():
+        if not isinstance(n, ast.Assign) or not isinstance(n.value, ast.Call):
+            continue
+        for name in (target.id for target in n.targets if isinstance(target, ast.Name)):
+            called = [f for f in found.functions() if f.name == last_name(n.value.func)]
+            returned = [
+                r.value
+                for f in called
+                for parameter, value in bind(n.value, f)
+                if is_name(value, name)
+                for r in own_nodes(f)
+                if isinstance(r, ast.Return) and r.value is not None and _joins(r.value, parameter)
+            ]
+            if _joins(n.value, name) or (len(called) == 1 and returned):
+                return name
+    return None
+
+
+def _joins(value: ast.expr, name: str) -> bool:
+    """Return whether ``value`` is a call that joins the variable ``name`` with other arrays:
+    ``jnp.concatenate([x, y])``."""
+    if not isinstance(value, ast.Call) or last_name(value.func) not in _JOINS or not value.args:
+        return False
+    first = value.args[0]
+    parts = first.elts if isinstance(first, (ast.List, ast.Tuple)) else [first]
+    return any(is_name(part, name) for part in parts)
 
 
 def extends_itself(source: str | None, path: str | None) -> bool:

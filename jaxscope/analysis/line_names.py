@@ -28,6 +28,7 @@ from jaxscope.schema.libraries import JAX_ROOTS, TRACED_WHOLE
 
 GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
 REVERSE = GRADIENTS | {"vjp", "filter_vjp", "jacrev", "hessian"}  # compute gradients in reverse
+_TRANSFORMS = REVERSE | {"jacfwd", "jacobian", "vmap", "filter_vmap"}
 OF_ARRAYS = frozenset(  # attributes of arrays and of dicts
     {"T", "at", "dtype", "imag", "mT", "ndim", "real", "shape", "size", "get", "items", "keys", "values"}
     | {"all", "any", "argmax", "argmin", "argsort", "astype", "clip", "conj", "copy", "cumsum", "dot"}
@@ -208,6 +209,12 @@ def attributes_set(source: str | None, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ast.unparse(n) for n in targets if isinstance(n.ctx, ast.Store)))
 
 
+def attributes_on(source: str | None, lines: Collection[int]) -> set[str]:
+    """Return the attributes (``self.params``) that ``lines`` read or assign, as text."""
+    nodes = (n for n in ast.walk(syntax(source).tree) if isinstance(n, ast.Attribute))
+    return {ast.unparse(n) for n in nodes if n.lineno in lines}
+
+
 def containers_changed(source: str | None, name: str) -> tuple[str, ...]:
     """Return the containers, as text, that the function with the qualified name ``name`` changes by a method
     (``self.history.append(x)``), and that it did not make. Return an empty tuple if ``function`` does not
@@ -222,6 +229,24 @@ def containers_changed(source: str | None, name: str) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(ast.unparse(n) for n in outer if not (isinstance(n, ast.Name) and n.id in own))
     )
+
+
+def only_transformed(source: str | None, name: str) -> tuple[int, str, str] | None:
+    """Return (line, variable, expression) if the file uses the function ``name`` only to make a gradient or
+    a similar function of it: ``(9, "slope", "jax.grad(loss)")`` for ``slope = jax.grad(loss)``. None
+    otherwise."""
+    tree, last = syntax(source).tree, name.rpartition(".")[2]
+    used = [n for n in ast.walk(tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == last]
+    for n in ast.walk(tree) if len(used) == 1 else ():
+        if isinstance(n, ast.Assign) and len(n.targets) == 1 and isinstance(n.targets[0], ast.Name):
+            call = n.value
+            if (
+                isinstance(call, ast.Call)
+                and last_name(call.func) in _TRANSFORMS
+                and used[0] in call.args[:1]
+            ):
+                return n.lineno, n.targets[0].id, ast.unparse(call)
+    return None
 
 
 def reads_old_values(source: str | None, name: str) -> bool:

@@ -357,23 +357,30 @@ def widens(source: str | None, line: int) -> bool:
 
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
     """Return whether ``line``, in a loop, reads a variable that still has its value from the previous
-    iteration. The loop sets the variable only after ``line``, from another variable (``kept = loss``)."""
-    loops = [n for n in blocks_around(source, line) if isinstance(n, (ast.For, ast.While))]
-    around = [n for n in loops if n.lineno < line]
-    if not around:
-        return False
-    inside = list(ast.walk(max(around, key=lambda n: n.lineno)))
-    names = [n for n in inside if isinstance(n, ast.Name)]
-    read = {n.id for n in names if n.lineno == line and isinstance(n.ctx, ast.Load)}
-    set_before = {n.id for n in names if n.lineno <= line and isinstance(n.ctx, ast.Store)}
-    kept = {
-        target.id
-        for n in inside
-        if isinstance(n, ast.Assign) and n.lineno > line and isinstance(n.value, ast.Name)
-        for target in n.targets
-        if isinstance(target, ast.Name)
-    }
-    return bool(read & kept - set_before)
+    iteration. The loop sets the variable only after ``line``, from another variable (``kept = loss``). For an
+    attribute (``self.kept = loss``), a function that a loop calls counts as one iteration."""
+    found = syntax(source)
+    loops = [
+        n for n in blocks_around(source, line) if isinstance(n, (ast.For, ast.While)) and n.lineno < line
+    ]
+    function = function_around(found, line)
+    of_loop = _kept(max(loops, key=lambda n: n.lineno), line) if loops else set()
+    of_call = {name for name in _kept(function, line) if "." in name} if function is not None else set()
+    return bool(of_loop or of_call)
+
+
+def _kept(scope: ast.AST, line: int) -> set[str]:
+    """Return the variables and attributes that ``line`` reads and that ``scope`` sets only on later lines,
+    from another variable or attribute."""
+    inside = [n for n in ast.walk(scope) if isinstance(n, (ast.Name, ast.Attribute, ast.Assign))]
+    used = [(ast.unparse(n), n) for n in inside if not isinstance(n, ast.Assign)]
+    read = {name for name, n in used if n.lineno == line and isinstance(n.ctx, ast.Load)}
+    set_before = {name for name, n in used if n.lineno <= line and isinstance(n.ctx, ast.Store)}
+    copies = (
+        n for n in inside if isinstance(n, ast.Assign) and isinstance(n.value, (ast.Name, ast.Attribute))
+    )
+    kept = {ast.unparse(target) for n in copies if n.lineno > line for target in n.targets}
+    return read & kept - set_before
 
 
 def depends_on_a_condition(source: str | None, line: int, text: str | None = None) -> bool:
@@ -477,12 +484,15 @@ def keeps_its_value(source: str | None, line: int) -> bool:
 
 def reached_now_and_then(source: str | None, line: int, text: str | None = None) -> bool:
     """Return whether the source shows that only some iterations of a loop reach ``line``. Either an ``if``
-    decides, whose condition has a remainder (``i % 50``) or a name that its block sets. Or each iteration of
-    the innermost loop around the line also runs another loop. ``text`` as in ``depends_on_a_condition``."""
+    decides, whose condition has a remainder (``i % 50``) or a name that its block sets, or whose block ends
+    the loop or the program. Or each iteration of the innermost loop around the line also runs another loop.
+    ``text`` as in ``depends_on_a_condition``."""
     found = syntax(source)
     around = blocks_around(source, line)
     inside = list(ast.walk(scope_around(found, line) or found.tree))
     for n in inside:
+        if isinstance(n, ast.If) and _is_left_at_the_end(n) and any(spans(s, line) for s in n.body):
+            return True
         if isinstance(n, ast.If) and n.lineno <= line and _is_periodic(n, line, text):
             leaves = any(isinstance(s, (ast.Continue, ast.Return)) for s in n.body)
             if any(spans(s, line) for s in n.body) or (leaves and n.lineno < line):
@@ -492,6 +502,15 @@ def reached_now_and_then(source: str | None, line: int, text: str | None = None)
         return False
     innermost = max(loops, key=lambda n: n.lineno)
     return any(not spans(n, line) for n in _loops_of_each_iteration(innermost))
+
+
+def _is_left_at_the_end(node: ast.If) -> bool:
+    """Return whether the block of ``node`` ends the loop around it or the program: with ``break``, ``raise``
+    or ``sys.exit()``."""
+    last = node.body[-1]
+    call = last.value if isinstance(last, ast.Expr) else None
+    ends = isinstance(call, ast.Call) and last_name(call.func) in ("exit", "quit", "_exit")
+    return ends or isinstance(last, (ast.Break, ast.Raise))
 
 
 def tests_a_remainder_first(source: str | None, line: int) -> bool:

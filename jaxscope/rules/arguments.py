@@ -12,6 +12,7 @@ from itertools import pairwise
 from jaxscope.analysis import bucketing, loop_calls
 from jaxscope.analysis.paths import below, root
 from jaxscope.model.call_places import PLACES, one_for_each_place
+from jaxscope.model.records import Compilation
 from jaxscope.rules.recompiles import (
     UNNAMED,
     Group,
@@ -76,7 +77,8 @@ def changing_shape(group: Group) -> Fix | None:
         if _settled(group):
             return Fix(message("fix-settled-sizes"), "pad", {"path": cause.path})
         if (full := _full_batch(group)) is not None:
-            words = message("fix-odd-batches", path=cause.path or UNNAMED, size=_size(cause.before, full))
+            slug = "fix-odd-batches" if _returns_a_state(group.calls[-1]) else "fix-pad-odd-batch"
+            words = message(slug, path=cause.path or UNNAMED, size=_size(cause.before, full))
             return Fix(words, "pad", {"path": cause.path, "sizes": full})
         if _creeps(shapes):
             words = message("fix-one-length", path=cause.path or UNNAMED, how=_padding(group))
@@ -87,12 +89,22 @@ def changing_shape(group: Group) -> Fix | None:
         return Fix(message("fix-one-size", path=cause.path or UNNAMED), "pad", {"path": cause.path})
     of_a_batch = before[:1] > after[:1] and before[1:] == after[1:]
     if of_a_batch and seen[after] <= max(1, seen[before]):
-        words = message("fix-odd-batch", path=cause.path or UNNAMED, size=_size(cause.before, list(before)))
+        slug = "fix-odd-batch" if _returns_a_state(group.calls[-1]) else "fix-pad-odd-batch"
+        words = message(slug, path=cause.path or UNNAMED, size=_size(cause.before, list(before)))
         return Fix(words, "pad", {"path": cause.path, "sizes": list(before)})
     # The larger size came later, the smaller one came often, or it is the size of a later axis (a length).
     larger = [max(b, a) for b, a in zip(before, after, strict=True)]
     words = message("fix-larger-size", path=cause.path or UNNAMED, size=_size(cause.after, larger))
     return Fix(words, "pad", {"path": cause.path, "sizes": larger})
+
+
+def _returns_a_state(c: Compilation) -> bool:
+    """Return whether the call ``c`` returns an array of the type of one of its arguments, such as updated
+    parameters. An evaluation does not: it should count each example. True if the results are unknown."""
+    if c.traced is None or c.traced.out is None or c.key is None:
+        return True
+    arguments = {(leaf.shape, leaf.dtype) for leaf in c.key.arguments if leaf.shape}
+    return any((leaf.shape, leaf.dtype) in arguments for leaf in c.traced.out)
 
 
 def _full_batch(group: Group) -> list[int] | None:

@@ -686,7 +686,9 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
     if function is None and all(conditional):
         fix = Fix(message("fix-jit-parts", pad=None), "jit")  # they do not run in each iteration
     elif function is None:
-        attributes = dict.fromkeys(n for _, f in called for n in line_names.attributes_set(text, f))
+        used = line_names.attributes_on(text, {p.line.line for p in lines})
+        written = (n for _, f in called for n in line_names.attributes_set(text, f))
+        attributes = dict.fromkeys(n for n in written if n in used)
         state = message("attributes-as-arguments", names=Names(tuple(attributes), LINES))
         loop_line = Frame(iteration.file, iteration.line, "")
         what = message("of-an-iteration", loop=loop_line)

@@ -239,8 +239,8 @@ def _by_library(run: Run) -> dict[tuple[str, tuple[str, int]], tuple[Compilation
         # Else the user's line calls the function itself, beside the library: env.step(policy(x)).
         in_lambda = len(c.lines) > 1 and c.lines[0].place == c.lines[1].place
         calls_back = missed.into_library or in_lambda or any(missed.column == t.column for t in spent)
-        seconds = sum(t.seconds for t in spent)
-        if calls_back and seconds >= line_times.LONG_S and _share(run, seconds) >= PYTHON_SHARE:
+        seconds = line_times.sure_seconds(spent)
+        if calls_back and seconds is not None and _share(run, seconds) >= PYTHON_SHARE:
             found[library, place] = c, spent
     return found
 
@@ -486,10 +486,16 @@ def _is_in(t: LineTime, functions: Collection[str]) -> bool:
 
 def _without_attributes(run: Run, fix: Fix, loop: Loop) -> Fix:
     """Return ``fix``, the advice to jit the operations of ``loop``, extended by what to do with the
-    attributes that functions with these operations assign."""
-    functions = {(at.file, at.function) for t in loop.times for at in t.stack}
-    written = [n for file, name in functions for n in line_names.attributes_set(sources.of(run)(file), name)]
-    names = Names(tuple(sorted(set(written))), LINES)
+    attributes that functions with these operations assign. Attributes on other lines are left out."""
+    lines = dict[tuple[str, str], set[int]]()
+    for at in (at for t in loop.times for at in t.stack):
+        lines.setdefault((at.file, at.function), set()).add(at.line)
+    written = set[str]()
+    for (file, function), numbers in lines.items():
+        source = sources.of(run)(file)
+        used = line_names.attributes_on(source, numbers)
+        written |= {name for name in line_names.attributes_set(source, function) if name in used}
+    names = Names(tuple(sorted(written)), LINES)
     return extended(fix, "fix-without-attributes", names=names) if written else fix
 
 

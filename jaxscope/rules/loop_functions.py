@@ -258,6 +258,19 @@ def as_a_whole(run: Run, file: str, function: str, calls: str | None = None) -> 
         return None
     how = jit_decorators.jit_for(sources.of(run)(file), function)
     statics = of_python(run, file, function) if how == "jit" else None
+    made = line_names.only_transformed(sources.of(run)(file), function)
+    if made is not None and how == "jit":
+        line, variable, made_by = made
+        at = Frame(file, line, "")
+        words = message(
+            "fix-jit-transformed",
+            variable=variable,
+            expression=made_by,
+            line=at,
+            function=name,
+            statics=statics,
+        )
+        return Fix(words, "jit", {"function": name})
     called = message("which-calls", function=calls.replace(".<locals>", "")) if calls is not None else None
     words = message("fix-jit-step-function", function=name, how=how, calls=called, statics=statics)
     return Fix(words, "jit", {"function": name})

@@ -311,10 +311,18 @@ def _one_size(run: Run, p: Payer) -> Fix:
         (g for g in lengthened(run) if made_at(g, p) and growing_lists.extends_itself(text, g.group.path)),
         None,
     )
-    if grown is None:
+    path = grown.group.path if grown is not None else _lengthened_by_loop(run, p)
+    if path is None:
         return _where_for_mask(run, p) or Fix(message("fix-one-size-or-numpy"), "pad")
-    path = grown.group.path
     return Fix(message("fix-final-length", path=path), "preallocate", {"path": path})
+
+
+def _lengthened_by_loop(run: Run, p: Payer) -> str | None:
+    """Return the variable that a loop makes longer in each iteration, if the loop runs the line of ``p``.
+    None if the source shows none."""
+    text = sources.of(run)
+    lines = p.again[-1].lines if p.again else ()
+    return next((name for at in lines if (name := growing_lists.lengthened_by(text(at.file), at.line))), None)
 
 
 def _where_for_mask(run: Run, p: Payer) -> Fix | None:

@@ -375,13 +375,23 @@ def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
         fix = msgspec.structs.replace(fix, words=msgspec.structs.replace(fix.words, fields=fields))
     inner = other.arguments.get("inner") if other is not None else None
     loop = Frame(*inner) if inner else None
-    if loop is None and slug_of(compiled) == "fix-jit-step" and isinstance(running.subject, tuple):
-        _, file, line = running.subject
+    timed = _timed_loop(running)
+    if loop is None and slug_of(compiled) == "fix-jit-step" and timed is not None:
+        file, line = timed
         around, begin = loop_calls.loop_from(sources.of(run)(file), line), _begin(compiled)
         outside = around is not None and begin is not None and begin[0] == file and line < begin[1]
         if not outside or around is None or begin is None or not spans(around, begin[1]):
             loop = Frame(file, line, "")  # a loop inside the iteration that is to be jitted
     return with_inner_loops(run, fix, [loop] if loop is not None and loop.place != compiled.subject else [])
+
+
+def _timed_loop(f: Finding) -> tuple[str, int] | None:
+    """Return (file, first line) of the loop that the finding ``f`` of JX605 is about; None if it is about
+    none."""
+    match f.subject:
+        case ("JX605", str(file), int(line)):
+            return file, line
+    return None
 
 
 def _begin(f: Finding) -> tuple[str, int] | None:
@@ -419,6 +429,8 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
             short = MORE * (f.seconds or 0.0) <= (running.seconds or 0.0)
             if fix is None or _creates(f) or (fix.kind != "jit" and not short):
                 continue
+            if _is_of_another_loop(run, f, running):
+                continue
             one_jit = fix.kind == "jit" and slug_of(running) != "fix-jit-each" and _runs(run, f, running)
             instead = fix_of(running)
             if not one_jit and instead is not None and "fix-jit-output" in jit_obstacles.slugs(instead):
@@ -443,7 +455,47 @@ def _with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
                 at_most=f.at_most,
             )
             break
-    return _with_operations(run, kept)
+    return _with_operations(run, _of_one_function(kept))
+
+
+def _is_of_another_loop(run: Run, compiled: Finding, running: Finding) -> bool:
+    """Return whether the advice of ``compiled`` (JX133) is to jit the iterations of a loop that is neither
+    inside nor around the loop of ``running`` (JX605). Both loops may call the same function."""
+    begin = _begin(compiled)
+    slugs = jit_obstacles.slugs(fix) if (fix := fix_of(compiled)) is not None else ()
+    other = _timed_loop(running)
+    if "fix-jit-step" not in slugs or begin is None or other is None:
+        return False
+    first, second = (loop_calls.loop_from(sources.of(run)(file), line) for file, line in (begin, other))
+    if begin[0] != other[0] or first is None or second is None:
+        return False
+    return not spans(first, second.lineno) and not spans(second, first.lineno)
+
+
+def _of_one_function(findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge those about several loops (JX605) with one advice, to jit a function
+    that they all call."""
+    kept, left = findings, [f for f in findings if f.code == "JX605" and _names_a_function(f)]
+    while left:
+        members = [f for f in left if fix_of(f) == fix_of(left[0])]
+        left = [f for f in left if f not in members]
+        loops = [Frame(*loop, "") for loop in sorted(filter(None, map(_timed_loop, members)))]
+        if len(members) > 1:
+            first, *rest = sorted(members, key=lambda f: -(f.seconds or 0.0))
+            seconds = sum(f.seconds or 0.0 for f in members)
+            title = message("operations-in-loops", loops=Names(tuple(loops), NAMES), seconds=Seconds(seconds))
+            kept = merged(kept, first, rest, titles=True, title=title)
+    return kept
+
+
+def _names_a_function(f: Finding) -> bool:
+    """Return whether the advice of ``f`` (JX605) is to jit a function, or several, that the loop calls."""
+    fix = fix_of(f)
+    return (
+        fix is not None
+        and not _passes_a_function(f)
+        and not {"function", "functions"}.isdisjoint(fix.arguments)
+    )
 
 
 def _with_operations(run: Run, findings: list[Finding]) -> list[Finding]:
@@ -485,9 +537,10 @@ def _passes_a_function(running: Finding) -> bool:
 def _in_loop_of(run: Run, compiled: Finding, running: Finding) -> bool:
     """Return whether the finding ``compiled`` (JX133) is about lines of the loop of the finding ``running``
     (JX605) itself, which jit of an iteration would compile together, and not about creating parameters."""
-    if compiled.fix is None or _creates(compiled) or not isinstance(running.subject, tuple):
+    timed = _timed_loop(running)
+    if compiled.fix is None or _creates(compiled) or timed is None:
         return False
-    _, file, first = running.subject
+    file, first = timed
     loop = loop_calls.loop_from(sources.of(run)(file), first)
     last = (loop.end_lineno or first) if loop is not None else first
     return all(at[0] == file and first <= at[1] <= last for at in _lines(compiled))
@@ -559,16 +612,20 @@ def _with_time_of_line(run: Run, findings: list[Finding]) -> list[Finding]:
             fields = {name: f.title.fields[name] for name in ("expression", "bytes")}
             title: Words = message("with-copies", finding=loop.title, more=Seconds(more), **fields)
             title = title if more >= PART_TO_RUN * seconds else loop.title
-            kept = merged(kept, loop, [f], titles=True, title=title, seconds=seconds + more)
+            fix, write = fix_of(loop), fix_of(f)
+            if fix is not None and write is not None and slug_of(loop) != "fix-scan-loop":
+                fix = extended(fix, "fix-donate-written", name=str(write.arguments["name"]))
+            kept = merged(kept, loop, [f], titles=True, title=title, fix=fix, seconds=seconds + more)
     return kept
 
 
 def _copied_in(run: Run, f: Finding, running: Finding) -> bool:
     """Return whether the finding ``f`` is about small arrays that the loop of ``running`` (JX605) copies one
     at a time, itself or in a function that it calls, and takes far less time than ``running``."""
-    if slug_of(f) != "fix-copy-batch" or not isinstance(running.subject, tuple):
+    timed = _timed_loop(running)
+    if slug_of(f) != "fix-copy-batch" or timed is None:
         return False
-    _, file, first = running.subject
+    file, first = timed
     loop = loop_calls.loop_from(sources.of(run)(file), first)
     helper = f.title.fields.get("helper") if isinstance(f.title, Message) else None
     called = helper.fields.get("caller") if isinstance(helper, Message) else f.source

@@ -39,7 +39,7 @@ from jaxscope.analysis.source_lines import (
     waits_before,
     whole_condition,
 )
-from jaxscope.analysis.syntax import Syntax, assigned_calls, expression, last_name, syntax
+from jaxscope.analysis.syntax import Syntax, assigned_calls, expression, function_around, last_name, syntax
 from jaxscope.model import line_times, payers, sources
 from jaxscope.model import transfers as model
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -246,7 +246,18 @@ def _is_needed_then(run: Run, t: Transfer, at: Frame) -> bool:
     above = model.called_at(run, t)
     if above is not None and reached_now_and_then(sources.of(run)(above.file), above.line):
         return True
+    if _called_now_and_then(source, at.line):
+        return True
     return runs_once(source, at.line)  # then a loop within the library that the line calls reads the values
+
+
+def _called_now_and_then(source: str | None, line: int) -> bool:
+    """Return whether the file calls the function that contains ``line``, and only some iterations of a loop
+    reach each of these calls."""
+    function = function_around(syntax(source), line)
+    name = function.name if function is not None else ""
+    calls = [c.lineno for c in syntax(source).all_calls() if last_name(c.func) == name]
+    return bool(calls) and all(reached_now_and_then(source, n) for n in calls)
 
 
 def _is_call_of_jax(source: str | None, text: str | None) -> bool:

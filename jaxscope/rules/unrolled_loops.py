@@ -49,7 +49,7 @@ FEW_DRAWS = 48  # the fewest draws of a reported program that are equal to anoth
 DRAWN = 0.15  # share of the operations of a program that are of a random number generator
 FEW_RESULTS = 4  # draws for each result of a program that does more with them than to return them
 MOST_DRAWS = 0.25  # share of all seconds of compiling below which repeated draws are no finding
-LITTLE = 0.02  # share of all seconds of compiling below which a loop of few iterations is no finding
+LITTLE = 0.1  # share of all seconds of compiling below which a loop of few iterations is no finding
 # Below both shares, of all seconds of compiling and of the run's seconds, no unrolled loop is a finding.
 LITTLE_OF_ALL, LITTLE_OF_RUN = 0.05, 0.005
 LINEN = "flax.linen"

@@ -130,3 +130,19 @@ def test_an_array_that_its_loop_only_makes_longer_is_found(change, found):
 )
 def test_a_list_whose_length_is_compared_before_it_changes_is_limited(code, limited):
     assert growing_lists.is_limited(code, "items") is limited
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ("tokens = one_token(w, tokens)", "tokens"),
+        ("xs = jnp.append(xs, y)", "xs"),
+        ("xs = jnp.concatenate([xs[1:], y])", None),
+        ("xs = jnp.concatenate([y, y])", None),
+        ("ys = one_token(w, tokens)", None),
+    ],
+)
+def test_a_variable_that_a_loop_makes_longer_is_found(body, name):
+    function = "def one_token(w, old):\n    return jnp.concatenate([old, w], axis=1)\n"
+    assert growing_lists.lengthened_by(f"{function}for i in range(9):\n    {body}\n", 4) == name
+    assert growing_lists.lengthened_by(None, 4) is None

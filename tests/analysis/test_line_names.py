@@ -139,3 +139,10 @@ class Filter:
 def test_what_a_method_changes_besides_its_own_lists_is_named():
     assert line_names.containers_changed(METHODS, "Filter.step") == ("self.history", "seen")
     assert line_names.containers_changed(METHODS, "Filter.reset") == ()
+
+
+@pytest.mark.parametrize(("more", "found"), [("", (3, "slope", "jax.grad(loss)")), ("loss(1.0)\n", None)])
+def test_a_function_that_is_only_used_for_its_gradient_is_found(more, found):
+    source = f"def loss(w):\n    return w**2\nslope = jax.grad(loss)\nslope(2.0)\n{more}"
+    assert line_names.only_transformed(source, "loss") == found
+    assert line_names.only_transformed(None, "loss") is None

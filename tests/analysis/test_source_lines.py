@@ -197,3 +197,16 @@ def test_a_loop_with_one_iteration_is_no_loop(head, loops):
     """K is 1 only until somebody passes another number."""
     source = f"N = 1\nM = 1\nM = 2\ndef f(a, K=1):\n    {head}\n        g(a)\nK = 1\n"
     assert len(source_lines.loops_around(source, 6)) == loops
+
+
+def test_an_attribute_that_is_set_after_it_is_read_is_of_the_call_before():
+    source = "def advance(self):\n    if self.old:\n        float(self.old)\n    self.old = new\n    float(self.old)\n"
+    assert source_lines.kept_from_iteration_before(source, 3)
+    assert not source_lines.kept_from_iteration_before(source, 5)
+
+
+@pytest.mark.parametrize("end", ["break", "raise SystemExit", "sys.exit()"])
+def test_a_block_that_ends_the_loop_is_reached_once(end):
+    source = f"while True:\n    step()\n    if n > 9:\n        show()\n        {end}\n"
+    assert source_lines.reached_now_and_then(source, 4)
+    assert not source_lines.reached_now_and_then(source, 2)

@@ -175,6 +175,7 @@ TEMPLATES = {
         "drop the smaller batch, and do not count its examples; or pad {path} to {size} like the other"
         " batches, and " + PADDING
     ),
+    "fix-pad-odd-batch": "pad {path} to {size} like the other batches, and " + PADDING,
     "fix-odd-batches": (
         "drop the smaller batches, and do not count their examples; or pad {path} to {size} like the other"
         " batches, and " + PADDING
@@ -762,6 +763,10 @@ TEMPLATES = {
     ),
     "fix-jit-step-function": (
         "apply {how} to {function}{calls} as a whole: JAX then compiles it as one program. If"
+        " {function} reads a value from outside that changes, pass it as an argument{statics}"
+    ),
+    "fix-jit-transformed": (
+        "at {line}, write {variable} = jax.jit({expression}): JAX then compiles it as one program. If"
         " {function} reads a value from outside that changes, pass it as an argument{statics}"
     ),
     "fix-jit-part-of-method": (

@@ -12,6 +12,10 @@ TEMPLATES = {
         " collect the parts in a list, and put them together once after the loop, with np.stack or"
         " np.concatenate along the axis of the index"
     ),
+    "fix-donate-written": (
+        "{fix}. Donate {name} to the jitted function (donate_argnums), so that XLA writes in place: without"
+        " this, each call still copies the whole array"
+    ),
     "with-copies": (
         "{finding}; each {expression} copies the whole array, {bytes}, and waiting for this took another"
         " {more}"
@@ -165,6 +169,7 @@ TEMPLATES = {
     "operations-in-loop": (
         "the loop at {loop} spends about {seconds} ({share} of the run) in operations outside jit, {where}"
     ),
+    "operations-in-loops": "the loops at {loops} spend about {seconds} in operations outside jit",
     "operations-in-passed-function": (
         "{library} calls {function} again and again, from {lines}: about {seconds} ({share} of the run) are"
         " spent in its operations outside jit"

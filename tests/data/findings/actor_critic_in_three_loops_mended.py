@@ -1,5 +1,5 @@
 # Mended: the values and the batches come from jitted functions, and NumPy compares NumPy arrays
-# applies: fix-jit-each
+# applies: fix-jit-each, fix-jit-around
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,5 +1,6 @@
 # a cellular automaton is trained with another number of steps in each iteration; the number is static
 # never: JX202
+# may: JX133 note
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,5 +38,5 @@ def update(params, state, cells, steps):
 step = jax.jit(update, static_argnums=3)
 state, seed = optimizer.init(params), jnp.zeros((16, 16)).at[8, 8].set(1.0)
 for steps in (12, 15, 13, 14, 16, 12, 15):
-    params, state = step(params, state, seed, steps)  # must: JX107 first ~ unrolls the loop at .*:12
+    params, state = step(params, state, seed, steps)  # must: JX107 first ~ unrolls the loop at .*:13
 print(float(jnp.abs(params["inner"]).sum()))

@@ -1,5 +1,5 @@
 # Mended: one kernel for all chains
-# applies: fix-one-object
+# applies: fix-one-owner
 from functools import partial
 
 import blackjax

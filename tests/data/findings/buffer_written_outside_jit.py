@@ -2,7 +2,7 @@
 import jax
 import jax.numpy as jnp
 
-CAPACITY, SIZE = 40_000, 64
+CAPACITY, SIZE = 100_000, 64
 
 
 class Buffer:
@@ -12,7 +12,7 @@ class Buffer:
         self.at = 0
 
     def add(self, observation, reward):
-        self.observations = self.observations.at[self.at].set(observation)  # must: JX607 first
+        self.observations = self.observations.at[self.at].set(observation)  # must: JX607|JX605 first ~ (?i)donate
         self.rewards = self.rewards.at[self.at].set(reward)
         self.at = (self.at + 1) % CAPACITY
 

@@ -1,11 +1,11 @@
 # a jitted function writes into the donated buffer
-# applies: fix-write-in-jit
+# applies: fix-write-in-jit, fix-donate-written
 import functools
 
 import jax
 import jax.numpy as jnp
 
-CAPACITY, SIZE = 40_000, 64
+CAPACITY, SIZE = 100_000, 64
 
 
 class Buffer:

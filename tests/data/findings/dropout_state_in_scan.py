@@ -33,7 +33,7 @@ def train_epoch(params, opt_state, rest, x, y):
         updates, opt_state = optimizer.update(grads, opt_state)
         return (optax.apply_updates(params, updates), opt_state), value
 
-    (params, opt_state), values = jax.lax.scan(step, (params, opt_state), (x, y))  # must: JX135 first ~ same random numbers \(jax.random.bernoulli, line 16\) in each iteration of the loop
+    (params, opt_state), values = jax.lax.scan(step, (params, opt_state), (x, y))  # must: JX135 first ~ same random numbers \(jax.random.bernoulli, line 16\) in each iteration of the jax.lax loop
     return params, opt_state, values.mean()
 
 

@@ -1,5 +1,5 @@
 # Mended: the last batch is padded to the size of the others, and the padding is masked
-# applies: fix-odd-batch
+# applies: fix-pad-odd-batch
 import equinox as eqx
 import jax
 import jax.numpy as jnp

@@ -39,6 +39,6 @@ for epoch in range(EPOCHS):
     order = rng.permutation(IMAGES)
     for i in range(0, IMAGES, BATCH):
         rows = order[i : i + BATCH]
-        features = encode(params, images[rows])  # must: JX208 first ~ computes the rows of images again
+        features = encode(params, images[rows])  # must: JX208 first ~ calls \w+ for the same rows of images again
         head, state, value = step(head, state, features, labels[rows])
     print(f"epoch {epoch} loss {float(value):.3f}")

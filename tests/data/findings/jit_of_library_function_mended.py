@@ -1,5 +1,5 @@
 # Mended: the user jits a method of a library's object: whose function is it
-# applies: fix-odd-batch
+# applies: fix-pad-odd-batch
 import flax.linen as nn
 import jax
 import jax.numpy as jnp

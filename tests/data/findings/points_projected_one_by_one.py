@@ -1,5 +1,5 @@
 # bundle adjustment: each point is projected into each camera by a call outside jit
-# never: JX133
+# must: JX605|JX133 first ~ apply jit to project as a whole
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +26,7 @@ def residuals(cameras, points, observed):
     found = []
     for i in range(CAMERAS):
         for j in range(POINTS):
-            found.append(project(cameras[i], points[j]) - observed[i, j])  # must: JX605 first ~ apply jit to project as a whole
+            found.append(project(cameras[i], points[j]) - observed[i, j])
     return jnp.concatenate(found)
 
 

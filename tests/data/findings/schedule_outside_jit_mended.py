@@ -31,4 +31,4 @@ def train_step(w, x, y, i, steps):
 
 rng = np.random.default_rng(0)
 x = jnp.asarray(rng.normal(size=(64, 8)), "float32")
-print(Trainer(3000).fit(x, x.sum(1))[-1])
+print(Trainer(12000).fit(x, x.sum(1))[-1])

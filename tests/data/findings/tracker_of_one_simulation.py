@@ -51,7 +51,7 @@ for simulation in range(SIMULATIONS):
         u = jnp.array(rng.normal(size=2) * 0.01)
         x = model.f(x, u)
         y = model.g(x) + rng.normal(size=2) * 0.1
-        tracker.predict(u)  # must: JX605 first ~ rng.normal at tracker_of_one_simulation.py:51 .*np.linalg.inv at
+        tracker.predict(u)  # must: JX605 first ~ rng.normal at tracker_of_one_simulation.py:51 .*np.linalg.inv
         tracker.update(y)
     errors.append(float(jnp.linalg.norm(tracker.x - x)))
 print(np.mean(errors))

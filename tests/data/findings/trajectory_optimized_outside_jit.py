@@ -28,7 +28,7 @@ def forward(start, pushes):
 
 start, pushes = jnp.zeros(2), jnp.zeros(HORIZON)
 states, cost = forward(start, pushes)
-for iteration in range(60):
+for iteration in range(600):
     pushes = pushes + backward(states, pushes)  # must: JX605|JX133 first ~ apply jit to (backward and forward|forward and backward), each as a whole
     states, cost = forward(start, pushes)
 print(float(cost))

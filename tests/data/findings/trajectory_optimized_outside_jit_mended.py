@@ -32,7 +32,7 @@ def forward(start, pushes):
 
 start, pushes = jnp.zeros(2), jnp.zeros(HORIZON)
 states, cost = forward(start, pushes)
-for iteration in range(60):
+for iteration in range(600):
     pushes = pushes + backward(states, pushes)
     states, cost = forward(start, pushes)
 print(float(cost))

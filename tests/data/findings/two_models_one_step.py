@@ -1,4 +1,5 @@
 # two models of other sizes, layers, dtypes and activations are trained by one function: each needs a program of its own
+# may: JX133 note
 import equinox as eqx
 import jax
 import jax.numpy as jnp
