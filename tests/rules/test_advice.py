@@ -39,7 +39,7 @@ SHARES = ("JX605", "JX606", "JX608", "JX609")
 AIMED = {code: r for code, r in RULES.items() if r.target is not None}
 # The advice that "Use instead" of a page applies, by its slug in present.messages.
 APPLIES = {
-    "JX101": "fix-odd-batch", "JX102": "fix-one-dtype", "JX103": "fix-typed-array", "JX104": "fix-one-key-type",
+    "JX101": "fix-pad-odd-batch", "JX102": "fix-one-dtype", "JX103": "fix-typed-array", "JX104": "fix-one-key-type",
     "JX105": "fix-growing-tree", "JX106": "fix-same-call-form", "JX107": "fix-ordinary-argument",
     "JX108": "fix-frozen-fields", "JX109": "fix-array-field", "JX110": "fix-jit-partial-once",
     "JX111": "fix-one-set-of-options", "JX112": "fix-do-not-clear", "JX113": "fix-call-compiled",
@@ -51,7 +51,7 @@ APPLIES = {
     "JX133": "fix-one-size-or-numpy", "JX134": "fix-pass-key", "JX135": "fix-new-key", "JX136": "fix-fold-device", "JX137": "fix-split-key",
     "JX138": "fix-mean-over-devices", "JX139": "fix-key-for-each-element", "JX140": "fix-assign-back", "JX206": "fix-branch-outside-vmap",
     "JX207": "fix-checkpoint-parts", "JX208": "fix-compute-before-loop", "JX209": "fix-top-k", "JX210": "fix-jacfwd", "JX211": "fix-product-order", "JX212": "fix-compute-in-branch", "JX304": "fix-add-in-float32", "JX305": "fix-larger-tolerance", "JX306": "fix-subtract-before", "JX307": "fix-no-negative-indices", "JX308": "fix-index-in-bounds", "JX514": "fix-return-what-is-read",
-    "JX190": "fix-odd-batch", "JX202": "fix-scan-and-measure", "JX203": "fix-return-values", "JX204": "fix-vmap-calls",
+    "JX190": "fix-pad-odd-batch", "JX202": "fix-scan-and-measure", "JX203": "fix-return-values", "JX204": "fix-vmap-calls",
     "JX205": "fix-has-aux", "JX301": "fix-compute-in-jax", "JX302": "fix-cast-down", "JX303": "fix-float32",
     "JX401": "fix-keep-axes", "JX402": "fix-reshard-in-steps", "JX403": "fix-sum-after-the-loop", "JX501": "fix-keep-numbers",
     "JX502": "fix-shard-dimension", "JX503": "fix-pad-or-replicate", "JX504": "fix-pad-with-mask",
