@@ -61,13 +61,19 @@ def merged(run: Run, findings: Sequence[Finding], sizes: Sizes) -> list[Finding]
         together = msgspec.structs.replace(
             f,
             title=message("passed-on", first=f.title, also=words),
-            evidence=[*f.evidence, *(Evidence(words, source=line) for line in lines)],
+            evidence=[*f.evidence, *(_at_line(p, again) for p, again in alike)],
             fix=extended(f.fix, "fix-sizes-of-operations"),
             seconds=(f.seconds or 0.0) + seconds,
         )
         places = {line.place for line in lines}
         kept = [together if g is f else g for g in kept if not _is_about(g, places)]
     return kept
+
+
+def _at_line(p: Payer, again: Sequence[Compilation]) -> Evidence:
+    """Return the evidence that operations on the line of ``p`` recompiled: ``again``."""
+    recompiles, seconds = Count(len(again), "recompile"), Seconds(sum(c.seconds for c in again))
+    return Evidence(message("resized-there", n=recompiles, seconds=seconds), source=p.line)
 
 
 def _named(f: Finding, lines: Sequence[Frame]) -> Message:

@@ -39,6 +39,7 @@ TEMPLATES = {
         " padded array on the lines named above, too: each operation of JAX on an array of another size"
         " compiles again"
     ),
+    "resized-there": "{n} of operations outside jit for the same changes of size, {seconds}",
     "captured-others": "; {n} more because it captured other values: {seconds}",
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
