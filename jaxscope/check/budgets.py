@@ -22,7 +22,7 @@ from jaxscope.model.intervals import MOST_SECONDS, UnionOfSpans
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
-from jaxscope.rules.root_cause import Miss
+from jaxscope.rules.size_changes import Miss
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding, Fix, extended
 from jaxscope.schema.messages import Count, Message, Parts, Seconds, message

@@ -15,8 +15,8 @@ from jaxscope.model.function_lookup import matches
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.model.steps import Steps
-from jaxscope.rules import recompiles, registry, root_cause
-from jaxscope.rules.root_cause import Change, Miss
+from jaxscope.rules import recompiles, registry, size_changes
+from jaxscope.rules.size_changes import Change, Miss
 from jaxscope.schema.causes import Cause, RecordingBegan
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame
@@ -142,7 +142,7 @@ def late_after(
     return [
         *(
             Late(_finding(run, n, change, since), frozenset(m.compilation.id for m in change.every))
-            for change in root_cause.together(run, _grouped(_outermost(run, late)))
+            for change in size_changes.together(run, _grouped(_outermost(run, late)))
         ),
         *map(Late, _unplaced(n, [c for c in unplaced if not _of_library(c)], part_of_run)),
         *(Late(f) for pattern in functions or () for f in unknown.no_such_function(run, pattern)),
@@ -288,12 +288,12 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
             done=_done(group),
             when=_when(n, group),
             cause=last.cause,
-            also=root_cause.also(change),
+            also=size_changes.also(change),
         ),
         function=f.id,
         source=last.compilation.site,
         evidence=[
-            e for _, e in sorted([*apart, *root_cause.evidence(run, change)], key=lambda item: item[0])
+            e for _, e in sorted([*apart, *size_changes.evidence(run, change)], key=lambda item: item[0])
         ],
         fix=_fix(run, n, change, since),
         seconds=change.seconds,

@@ -101,7 +101,7 @@ def changing_shape(group: Group) -> Fix | None:
 def _returns_a_state(c: Compilation) -> bool:
     """Return whether the call ``c`` returns an array of the type of one of its arguments, such as updated
     parameters. An evaluation does not: it should count each example. True if the results are unknown."""
-    if c.traced is None or c.traced.out is None or c.key is None:
+    if c.traced is None or not c.traced.out or c.key is None:
         return True
     arguments = {(leaf.shape, leaf.dtype) for leaf in c.key.arguments if leaf.shape}
     return any((leaf.shape, leaf.dtype) in arguments for leaf in c.traced.out)

@@ -22,13 +22,13 @@ from jaxscope.model.run import Run
 from jaxscope.rules import (
     functions,
     functions_outside_jit,
+    inner_loops,
     jit_obstacles,
     library_calls,
     loop_calls,
     loop_functions,
     outside_jit,
     repeated_loops,
-    root_cause,
 )
 from jaxscope.rules.finding_parts import line_numbers
 from jaxscope.rules.outside_jit import BARRAGE, RECOMPILES, Advice
@@ -700,7 +700,7 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
                 loop=loop_line,
             )
         words = message("fix-jit-step", what=what, how=how, state=state if attributes else None)
-        fix = root_cause.with_vmap(run, Fix(words, "jit"), loop_line)
+        fix = inner_loops.with_vmap(run, Fix(words, "jit"), loop_line)
         whole = loop_around(text, iteration.line)
         simulated = jit_obstacles.around_simulator(run, (iteration.file, *whole)) if whole else None
         if simulated is not None:

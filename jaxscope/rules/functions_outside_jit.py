@@ -12,7 +12,7 @@ from jaxscope.model import payers, sources
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
-from jaxscope.rules import jit_obstacles, loop_functions, outside_jit, root_cause
+from jaxscope.rules import inner_loops, jit_obstacles, loop_functions, outside_jit
 from jaxscope.rules.finding_parts import line_numbers
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
@@ -126,7 +126,7 @@ def _of_function(
     if fix is None:
         fix = Fix(message("fix-jit-parts", pad=message("and-pad-inside") if grows else None), "jit")
     elif 2 * again < len(applied):  # else the sizes differ from iteration to iteration, which scan cannot do
-        fix = root_cause.with_inner_loops(run, fix, _loops(run, (file, outer), [c for c, _ in applied]))
+        fix = inner_loops.with_inner_loops(run, fix, _loops(run, (file, outer), [c for c, _ in applied]))
     part = {(file, function)}
     parts = Fix(message("fix-jit-parts", pad=None), "jit")
     fix, as_parts = (jit_obstacles.with_obstacles(run, f, part, part) for f in (fix, parts))

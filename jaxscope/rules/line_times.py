@@ -23,7 +23,7 @@ from jaxscope.model import line_times, payers, sources, transfers
 from jaxscope.model.line_times import Loop
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.rules import computing_operations, element_reads, jit_obstacles, loop_functions, root_cause
+from jaxscope.rules import computing_operations, element_reads, inner_loops, jit_obstacles, loop_functions
 from jaxscope.rules.each_program import users
 from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
@@ -440,7 +440,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         elif simulated is not None:
             fix = simulated
         else:
-            fix = root_cause.with_vmap(run, root_cause.with_inner_loops(run, fix, inner), loop.line)
+            fix = inner_loops.with_vmap(run, inner_loops.with_inner_loops(run, fix, inner), loop.line)
             fix = _without_attributes(run, fix, loop)
     else:
         text, name = message("python-in-loop", **fields), _needed_next(run, loop)

@@ -16,7 +16,7 @@ from jaxscope.analysis.syntax import calls_at, last_name, syntax
 from jaxscope.model import line_times, sources
 from jaxscope.model.line_times import Loop
 from jaxscope.model.run import Run
-from jaxscope.rules import jit_obstacles, outside_jit, root_cause
+from jaxscope.rules import inner_loops, jit_obstacles, outside_jit
 from jaxscope.schema.findings import Fix, extended
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
@@ -41,14 +41,14 @@ def advice(run: Run, loop: Loop) -> Fix | None:
     if around is not None:
         file, function = loop.line.file, loop.line.function
         every = loops_around(sources.of(run)(file), loop.line.line)
-        return root_cause.with_inner_loops(run, around, [Frame(file, first, function) for first, _ in every])
+        return inner_loops.with_inner_loops(run, around, [Frame(file, first, function) for first, _ in every])
     fix = _of_called(run, loop)
     if fix is None or "functions" in fix.arguments:
         return fix
     loops = line_times.inner_loops(run, loop, INNER, OTHER_INNER)
     inner = loops[0] if loops else None
     if inner is not None and _defining(inner) != _defining(loop.line):
-        return root_cause.with_inner_loops(run, fix, loops)
+        return inner_loops.with_inner_loops(run, fix, loops)
     # The loops are around the call of the function.
     name, calling = fix.arguments.get("function"), inner or loop.line
     statement = loop_from(sources.of(run)(calling.file), calling.line)

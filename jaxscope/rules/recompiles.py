@@ -25,8 +25,8 @@ from jaxscope.model import call_places, causes, growing_args, predictions, sourc
 from jaxscope.model.growing_args import Caused
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.rules import registry, root_cause
-from jaxscope.rules.root_cause import Change, Miss
+from jaxscope.rules import registry, size_changes
+from jaxscope.rules.size_changes import Change, Miss
 from jaxscope.schema.causes import Cause, Container
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, Fix, extended
 from jaxscope.schema.libraries import CALLING_BACK
@@ -290,7 +290,7 @@ def recompile_rule(
             near: dict[Hashable, list[list[Miss]]] = {}
             for group, _, m in met.values():
                 near.setdefault(id(m) if group.of_leaves else _where_steps_are_one(run, m), []).append(m)
-            for change in itertools.chain.from_iterable(root_cause.together(run, m) for m in near.values()):
+            for change in itertools.chain.from_iterable(size_changes.together(run, m) for m in near.values()):
                 group, fix, _ = met[id(change.group)]
                 weight = severity_of(group) if severity_of else severity
                 yield finding(run, code, weight, group, fix, also=change)
@@ -354,7 +354,7 @@ def finding(
             Evidence(_call(run, c, cause), compilation=c.id, source=c.site, step=c.step)
             for c, cause in pairs[-EVIDENCE:]
         ]
-        + [e for _, e in (root_cause.evidence(run, also) if also is not None else [])]
+        + [e for _, e in (size_changes.evidence(run, also) if also is not None else [])]
         + _maker(last, group.cause),
         fix=as_passed(run, group, _with_others(run, group, fix)),
         seconds=group.seconds if also is None else also.seconds,
@@ -383,7 +383,7 @@ def _title(run: Run, group: Group, also: Change | None) -> Message:
         "function": group.name,
         "cause": group.cause,
         "than": than(run, last),
-        "also": root_cause.also(also) if also is not None else None,
+        "also": size_changes.also(also) if also is not None else None,
     }
     if n == 1:
         return message("recompiled", **fields)

@@ -10,7 +10,7 @@ from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.model.run import Run
 from jaxscope.present import findings as words
-from jaxscope.rules import registry, root_cause
+from jaxscope.rules import loop_time, registry
 from jaxscope.schema import events as ev
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame, OutLeaf
@@ -335,7 +335,7 @@ def test_compilations_beside_a_much_longer_loop_need_no_advice(compiling, codes)
     compiled = Finding(
         "JX133", NOTE, CERTAIN, "the line", source=line, fix=Fix("copy", "numpy"), seconds=compiling
     )
-    found = root_cause._with_time_to_run(Run(), [running, compiled])
+    found = loop_time.with_time_to_run(Run(), [running, compiled])
     assert [f.code for f in found] == codes
     assert found[0].fix == running.fix
     assert found[0].seconds == (25.0 if len(codes) == 1 else 20.0)
