@@ -77,8 +77,11 @@ def changing_shape(group: Group) -> Fix | None:
         if _settled(group):
             return Fix(message("fix-settled-sizes"), "pad", {"path": cause.path})
         if (full := _full_batch(group)) is not None:
-            slug = "fix-odd-batches" if _returns_a_state(group.calls[-1]) else "fix-pad-odd-batch"
-            words = message(slug, path=cause.path or UNNAMED, size=_size(cause.before, full))
+            words = message(
+                "fix-odd-batches" if _returns_a_state(group.calls[-1]) else "fix-pad-odd-batch",
+                path=cause.path or UNNAMED,
+                size=_size(cause.before, full),
+            )
             return Fix(words, "pad", {"path": cause.path, "sizes": full})
         if _creeps(shapes):
             words = message("fix-one-length", path=cause.path or UNNAMED, how=_padding(group))
@@ -89,8 +92,11 @@ def changing_shape(group: Group) -> Fix | None:
         return Fix(message("fix-one-size", path=cause.path or UNNAMED), "pad", {"path": cause.path})
     of_a_batch = before[:1] > after[:1] and before[1:] == after[1:]
     if of_a_batch and seen[after] <= max(1, seen[before]):
-        slug = "fix-odd-batch" if _returns_a_state(group.calls[-1]) else "fix-pad-odd-batch"
-        words = message(slug, path=cause.path or UNNAMED, size=_size(cause.before, list(before)))
+        words = message(
+            "fix-odd-batch" if _returns_a_state(group.calls[-1]) else "fix-pad-odd-batch",
+            path=cause.path or UNNAMED,
+            size=_size(cause.before, list(before)),
+        )
         return Fix(words, "pad", {"path": cause.path, "sizes": list(before)})
     # The larger size came later, the smaller one came often, or it is the size of a later axis (a length).
     larger = [max(b, a) for b, a in zip(before, after, strict=True)]

@@ -133,13 +133,15 @@ def _with_its_compilations(
             sized = not SIZED.isdisjoint(jit_obstacles.slugs(both))
             both = both if sized else extended(both, "fix-one-program-each-size")
         first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
-        slug = "with-running" if first is f else "with-compiling"
+        seconds = Seconds(second.seconds or 0.0)
         return merged(
             kept,
             first,
             [second],
             titles=True,
-            title=message(slug, finding=first.title, seconds=Seconds(second.seconds or 0.0)),
+            title=message(
+                "with-running" if first is f else "with-compiling", finding=first.title, seconds=seconds
+            ),
             severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
             fix=both,
             at_most=f.at_most,
