@@ -403,68 +403,34 @@ def _loops(run: Run, times: list[LineTime], share: float) -> list[Loop]:
 def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     """Return the finding of the rule ``code`` about ``loop``. It is a warning if the loop takes at least the
     share ``much`` of the measured time, else a note."""
-    share = _share(run, loop.seconds)
-    of_the_loop = loop.lines(own=True)
-    several = code == "JX605" and of_the_loop[0][1] < line_times.MOST * loop.seconds
-    # If one line calls functions that take nearly all time, their lines say more.
-    lines = of_the_loop if several else loop.lines()
-    fields: dict[str, Field] = {
+    lines = _named_lines(code, loop)
+    what: dict[str, Field] = {
         "loop": loop.line,
         "seconds": Seconds(loop.seconds),
         "share": Percent(line_times.share_of_run(run, loop.seconds)),
         "where": _where(loop, _most_of(lines)),
     }
-    scan = _scan_of(run, loop)
-    if code == "JX608":
-        text, fix = message("small-calls-in-loop", **fields), _scanned(scan)
-    elif code == "JX605":
-        text = message("operations-in-loop", **fields)
-        fix = Fix(message("fix-jit-iteration"), "jit")
-        inner = line_times.inner_loops(run, loop, loop_functions.INNER, loop_functions.OTHER_INNER)
-        simulated = _around_simulator(run, loop, inner)
-        joining = (t for t in loop.times if _at(t) in element_reads.small_copies(run))
-        copied = sum(t.seconds for t in joining if JOINS.search(sources.line(run, t.stack[0])))
-        if 2 * copied > loop.seconds:
-            fix = Fix(message("fix-join-on-host"), "numpy")
-        elif (of_function := loop_functions.advice(run, loop)) is not None:
-            fix = of_function
-        elif _below_an_if(run, of_the_loop):
-            fix = Fix(message("fix-jit-output"), "jit")
-        elif scan is not None:
-            fix = _scanned(scan)
-        elif any(draws_one(sources.line(run, line)) for line, _ in loop.lines()):
-            fix = Fix(message("fix-draw-on-host"), "numpy")
-        elif several and _in_several_loops(run, lines) and _needs_python(run, loop):
-            within = line_times.innermost_loops(run, loop, SOME)
-            fix = Fix(message("fix-jit-each", loops=Names(tuple(within), LINES)), "jit")
-        elif simulated is not None:
-            fix = simulated
-        else:
-            fix = inner_loops.with_vmap(run, inner_loops.with_inner_loops(run, fix, inner), loop.line)
-            fix = _without_attributes(run, fix, loop)
+    if code == "JX605":
+        title, fix = message("operations-in-loop", **what), _of_operations(run, loop)
+    elif code == "JX606":
+        title, fix = message("python-in-loop", **what), _of_python(run, loop, lines[0][0])
     else:
-        text, name = message("python-in-loop", **fields), _needed_next(run, loop)
-        fix = Fix(message("fix-python-in-loop"), "prefetch")
-        archive = reads_archive(sources.of(run)(lines[0][0].file), lines[0][0].line)
-        if archive is not None:
-            fix = Fix(message("fix-read-archive-once", archive=archive), "read_once", {"archive": archive})
-        elif name is not None:
-            fix = Fix(message("fix-python-for-next", name=name), "batch", {"name": name})
-    functions = {(at.file, at.function) for at, _ in loop.lines()} - {(loop.line.file, loop.line.function)}
+        title, fix = message("small-calls-in-loop", **what), _scanned(_scan_of(run, loop))
     jitted = {fix.arguments.get("function"), *fix.arguments.get("functions", ())} - {None}
     # The loop stays outside of functions that it calls.
     inside = not jitted or loop.line.function.replace(".<locals>", "") in jitted
-    lines_of_loop = (loop.line.file, loop.line.line, loop.last) if inside else None
     # A gradient of a jitted function runs its operations on the lines of the loop.
     own = loop.line.function
     reached = [t for t in loop.times if inside or t.stack[0].function == own or _is_in(t, jitted)]
     if "fix-jit-around-read" not in jit_obstacles.slugs(fix):
-        fix = jit_obstacles.with_obstacles(run, fix, functions, functions, lines_of_loop)
+        functions = {(at.file, at.function) for at, _ in loop.lines()} - {(loop.line.file, own)}
+        whole = (loop.line.file, loop.line.line, loop.last) if inside else None
+        fix = jit_obstacles.with_obstacles(run, fix, functions, functions, whole)
     return Finding(
         code=code,
-        severity=WARNING if share >= much else NOTE,
+        severity=WARNING if _share(run, loop.seconds) >= much else NOTE,
         certainty=LIKELY,
-        title=text,
+        title=title,
         source=lines[0][0],
         evidence=[
             Evidence(message("time-of-line", seconds=Seconds(seconds)), source=line)
@@ -476,6 +442,56 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
         subject=subject(code, loop.line),
         timed=True,
     )
+
+
+def _named_lines(code: str, loop: Loop) -> list[tuple[Frame, float]]:
+    """Return (line, seconds) for the lines that the finding of the rule ``code`` about ``loop`` names: the
+    lines of the loop itself, or, if one of them calls functions that take nearly all the time, their
+    lines."""
+    of_the_loop = loop.lines(own=True)
+    several = code == "JX605" and of_the_loop[0][1] < line_times.MOST * loop.seconds
+    return of_the_loop if several else loop.lines()
+
+
+def _of_operations(run: Run, loop: Loop) -> Fix:
+    """Return the advice of JX605 about ``loop``. Advice that needs something special comes first; the last is
+    to jit an iteration."""
+    of_the_loop = loop.lines(own=True)
+    copied = [t for t in loop.times if _at(t) in element_reads.small_copies(run)]
+    joined = sum(t.seconds for t in copied if JOINS.search(sources.line(run, t.stack[0])))
+    if 2 * joined > loop.seconds:
+        return Fix(message("fix-join-on-host"), "numpy")
+    of_function = loop_functions.advice(run, loop)
+    if of_function is not None:
+        return of_function
+    if _below_an_if(run, of_the_loop):
+        return Fix(message("fix-jit-output"), "jit")
+    scan = _scan_of(run, loop)
+    if scan is not None:
+        return _scanned(scan)
+    if any(draws_one(sources.line(run, line)) for line, _ in loop.lines()):
+        return Fix(message("fix-draw-on-host"), "numpy")
+    several = of_the_loop[0][1] < line_times.MOST * loop.seconds
+    if several and _in_several_loops(run, of_the_loop) and _needs_python(run, loop):
+        within = line_times.innermost_loops(run, loop, SOME)
+        return Fix(message("fix-jit-each", loops=Names(tuple(within), LINES)), "jit")
+    inner = line_times.inner_loops(run, loop, loop_functions.INNER, loop_functions.OTHER_INNER)
+    simulated = _around_simulator(run, loop, inner)
+    if simulated is not None:
+        return simulated
+    fix = inner_loops.with_inner_loops(run, Fix(message("fix-jit-iteration"), "jit"), inner)
+    return _without_attributes(run, inner_loops.with_vmap(run, fix, loop.line), loop)
+
+
+def _of_python(run: Run, loop: Loop, slowest: Frame) -> Fix:
+    """Return the advice of JX606 about ``loop``, whose line ``slowest`` takes most of the time."""
+    archive = reads_archive(sources.of(run)(slowest.file), slowest.line)
+    if archive is not None:
+        return Fix(message("fix-read-archive-once", archive=archive), "read_once", {"archive": archive})
+    name = _needed_next(run, loop)
+    if name is not None:
+        return Fix(message("fix-python-for-next", name=name), "batch", {"name": name})
+    return Fix(message("fix-python-in-loop"), "prefetch")
 
 
 def _is_in(t: LineTime, functions: Collection[str]) -> bool:
