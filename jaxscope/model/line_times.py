@@ -88,7 +88,7 @@ def share_of_run(run: Run, seconds: float) -> float:
 
 
 def setup_seconds(run: Run) -> float:
-    """Return the seconds of the main thread that were sampled before JAX had a backend; 0: none."""
+    """Return how many seconds of the main thread were sampled before JAX had a backend."""
     times = run.main.line_times if run.main is not None else None
     return times.setup_seconds if times is not None else 0.0
 

@@ -110,7 +110,7 @@ def _root(here: Path) -> Path:
 
 
 def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
-    """Return the line ``begins`` of ``file``, if a statement there both defines and wraps the function
+    """Return a Maker for the line ``begins`` of ``file``, if a statement there defines and wraps the function
     ``name``, such as a def with the decorator ``@jax.jit``. None if there is no such statement, or if the
     file cannot be read."""
     source = _text(run, file)

@@ -90,6 +90,6 @@ def _larger(a: int | None, b: int | None) -> int | None:
 
 
 def lines(run: Run) -> Iterator[str]:
-    """Yield the figures of each training step as a line of JSON."""
+    """Yield a line of JSON for each training step, with its numbers."""
     for r in rows(run):
         yield compact(r) + "\n"

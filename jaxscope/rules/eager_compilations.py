@@ -33,7 +33,18 @@ from jaxscope.rules import (
 from jaxscope.rules.finding_parts import line_numbers
 from jaxscope.rules.outside_jit import BARRAGE, RECOMPILES, Advice
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of, slug_of
+from jaxscope.schema.findings import (
+    CERTAIN,
+    NOTE,
+    WARNING,
+    Evidence,
+    Finding,
+    Fix,
+    extended,
+    fix_of,
+    slug_of,
+    slugs_of,
+)
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, message
@@ -633,7 +644,7 @@ def _of_iteration(run: Run, iteration: Iteration, avoidable: Sequence[Avoidable]
     several = len({_place(run, p, ONE_SIZE) for p in lines}) > 1  # places with one cause
     if fix is None or not sizes or several:
         fix = _jit_the_iteration(run, iteration, lines)
-        if any(resized) and "fix-size-by-values" not in jit_obstacles.slugs(fix):
+        if any(resized) and "fix-size-by-values" not in slugs_of(fix):
             grown = next(
                 (f for one in avoidable if slug_of(one.finding) == FINAL and (f := fix_of(one.finding))), None
             )

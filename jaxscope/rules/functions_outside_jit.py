@@ -14,7 +14,7 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import inner_loops, jit_obstacles, loop_functions, outside_jit
 from jaxscope.rules.finding_parts import line_numbers
-from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, slugs_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS, LOOPS
 from jaxscope.schema.messages import Count, Names, Seconds, message
@@ -130,7 +130,7 @@ def _of_function(
     part = {(file, function)}
     parts = Fix(message("fix-jit-parts", pad=None), "jit")
     fix, as_parts = (jit_obstacles.with_obstacles(run, f, part, part) for f in (fix, parts))
-    if "fix-returns-value" in jit_obstacles.slugs(fix):
+    if "fix-returns-value" in slugs_of(fix):
         fix = as_parts  # it computes on with a value that it reads, so not as a whole
     return Finding(
         code=payers.CODE,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.array_names import holds_array
-from jaxscope.analysis.syntax import last_name
+from jaxscope.analysis.syntax import assigned, last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.run import Run
-from jaxscope.schema.findings import Fix, extended
+from jaxscope.schema.findings import Fix, extended, slugs_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, Names, message
 
@@ -23,7 +23,7 @@ def with_inner_loops(run: Run, fix: Fix, inner: Sequence[Frame]) -> Fix:
     inside that body, which tracing would unroll. Return ``fix`` alone if there are none, or only loops of a
     few iterations."""
     inner = [line for line in inner if not _has_few_iterations(run, line)]
-    if not inner:
+    if not inner or "fix-trace-draws" in slugs_of(fix):  # loops of a model make sample sites
         return fix
     first, *rest = inner
     in_order = _runs_in_order(run, first)
@@ -58,11 +58,19 @@ def with_vmap(run: Run, fix: Fix, loop: Frame) -> Fix:
 
 def _has_few_iterations(run: Run, line: Frame) -> bool:
     """Return whether the loop that begins on ``line`` goes through ``range(n)``, where ``n`` is a number of
-    at most FEW_ITERATIONS."""
-    loop = loop_calls.loop_from(sources.of(run)(line.file), line.line)
-    match loop:
-        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int(n))])):
+    at most FEW_ITERATIONS, or through a list with at most so many items that the module defines."""
+    text = sources.of(run)(line.file)
+    loop = loop_calls.loop_from(text, line.line)
+    items = loop.iter if isinstance(loop, ast.For) else None
+    if isinstance(items, ast.Call) and last_name(items.func) == "enumerate" and items.args:
+        items = items.args[0]
+    match items:
+        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int(n))]):
             return n <= FEW_ITERATIONS
+        case ast.Name(id=name):
+            values = assigned(syntax(text).tree, name)
+            lists = [v for v in values if isinstance(v, (ast.List, ast.Tuple))]
+            return len(values) == len(lists) == 1 and len(lists[0].elts) <= FEW_ITERATIONS
     return False
 
 

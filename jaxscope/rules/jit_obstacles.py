@@ -4,7 +4,7 @@ value of an array, and cannot compute an array whose size depends on values."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 from jaxscope.analysis import host_calls, line_names, loop_calls, masks, numpy_draws, sizes_under_jit
 from jaxscope.analysis.host_calls import HostCall
@@ -14,7 +14,7 @@ from jaxscope.analysis.syntax import begins_at, spans
 from jaxscope.model import payers, sources, transfers
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import Transfer
-from jaxscope.schema.findings import Fix, extended
+from jaxscope.schema.findings import Fix, extended, slugs_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, Names, message
 
@@ -51,7 +51,7 @@ def with_obstacles(
     if fix.kind != "jit":
         return fix
     outside: list[Message] = []  # what can stay outside of the jitted function
-    for read in _reads(run, reading, loop, iteration=not ITERATION.isdisjoint(slugs(fix)))[:READS]:
+    for read in _reads(run, reading, loop, iteration=not ITERATION.isdisjoint(slugs_of(fix)))[:READS]:
         changed = _without_reading(run, fix, read, loop)
         fix = changed if isinstance(changed, Fix) else fix
         outside += [changed] if isinstance(changed, Message) else []
@@ -198,14 +198,6 @@ def _condition(line: str) -> str:
     if it has none."""
     found = _STATEMENT.fullmatch(line.strip().removesuffix(": ..."))
     return found["condition"] if found is not None else line.strip().removesuffix(": ...").rstrip(":")
-
-
-def slugs(fix: Fix) -> Iterator[str]:
-    """Yield the names of the templates of ``fix``: that of the whole text, then those of its parts."""
-    words: object = fix.words
-    while isinstance(words, Message):
-        yield words.slug
-        words = words.fields.get("fix")
 
 
 def _ends(run: Run, at: Frame | None, loop: tuple[str, int, int] | None) -> bool:

@@ -28,7 +28,7 @@ from jaxscope.rules.each_program import users
 from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.rules.transfers import printing_lines
-from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix, extended, slugs_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import CALL_WRAPPERS, CALLING_BACK, COMPUTING_ROOTS, JAX_ROOTS, WRAPPER_ROOTS
 from jaxscope.schema.line_times import (
@@ -422,7 +422,7 @@ def _finding(run: Run, code: str, loop: Loop, much: float) -> Finding:
     # A gradient of a jitted function runs its operations on the lines of the loop.
     own = loop.line.function
     reached = [t for t in loop.times if inside or t.stack[0].function == own or _is_in(t, jitted)]
-    if "fix-jit-around-read" not in jit_obstacles.slugs(fix):
+    if "fix-jit-around-read" not in slugs_of(fix):
         functions = {(at.file, at.function) for at, _ in loop.lines()} - {(loop.line.file, own)}
         whole = (loop.line.file, loop.line.line, loop.last) if inside else None
         fix = jit_obstacles.with_obstacles(run, fix, functions, functions, whole)

@@ -12,11 +12,11 @@ from jaxscope.analysis.syntax import spans
 from jaxscope.model import line_times, sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
-from jaxscope.rules import computing_operations, iterated_arrays, jit_obstacles
+from jaxscope.rules import computing_operations, iterated_arrays
 from jaxscope.rules.finding_parts import line_numbers
 from jaxscope.rules.inner_loops import with_inner_loops
 from jaxscope.rules.size_changes import NAMES
-from jaxscope.schema.findings import WARNING, Finding, Fix, extended, fix_of, merged, slug_of
+from jaxscope.schema.findings import WARNING, Finding, Fix, extended, fix_of, merged, slug_of, slugs_of
 from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.line_times import OPERATIONS, LineTime
 from jaxscope.schema.messages import Message, Names, Seconds, Words, message
@@ -126,11 +126,11 @@ def _with_its_compilations(
             continue
         one_jit = fix.kind == "jit" and slug_of(running) != "fix-jit-each" and _runs(run, f, running)
         instead = fix_of(running)
-        if not one_jit and instead is not None and "fix-jit-output" in jit_obstacles.slugs(instead):
+        if not one_jit and instead is not None and "fix-jit-output" in slugs_of(instead):
             continue  # the lines of ``f`` run in each iteration
         both = _of_both(run, fix, f, running) if one_jit else instead
-        if both is not None and not SIZED.isdisjoint(jit_obstacles.slugs(fix)):
-            sized = not SIZED.isdisjoint(jit_obstacles.slugs(both))
+        if both is not None and not SIZED.isdisjoint(slugs_of(fix)):
+            sized = not SIZED.isdisjoint(slugs_of(both))
             both = both if sized else extended(both, "fix-one-program-each-size")
         first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
         seconds = Seconds(second.seconds or 0.0)
@@ -153,7 +153,7 @@ def _is_of_another_loop(run: Run, compiled: Finding, running: Finding) -> bool:
     """Return whether the advice of ``compiled`` (JX133) is to jit the iterations of a loop that is neither
     inside nor around the loop of ``running`` (JX605). Both loops may call the same function."""
     begin = _begin(compiled)
-    slugs = jit_obstacles.slugs(fix) if (fix := fix_of(compiled)) is not None else ()
+    slugs = slugs_of(fix) if (fix := fix_of(compiled)) is not None else ()
     other = _timed_loop(running)
     if "fix-jit-step" not in slugs or begin is None or other is None:
         return False
@@ -222,7 +222,7 @@ def _passes_a_function(running: Finding) -> bool:
     """Return whether the finding ``running`` (JX605) is about a function that a library calls."""
     fix = fix_of(running)
     of_function = {"fix-jit-passed-function", "fix-jit-passed-method"}
-    return fix is not None and not of_function.isdisjoint(jit_obstacles.slugs(fix))
+    return fix is not None and not of_function.isdisjoint(slugs_of(fix))
 
 
 def _in_loop_of(run: Run, compiled: Finding, running: Finding) -> bool:
@@ -388,7 +388,7 @@ def with_functions_below(run: Run, findings: list[Finding]) -> list[Finding]:
 def _in_jitted_loop(run: Run, f: Finding, compiled: Sequence[Compilation]) -> bool:
     """Return whether ``f`` advises to jit the iteration of a loop that led to all of ``compiled``."""
     fix = fix_of(f)
-    if fix is None or "fix-jit-iteration" not in jit_obstacles.slugs(fix) or not compiled:
+    if fix is None or "fix-jit-iteration" not in slugs_of(fix) or not compiled:
         return False
     match f.subject:
         case ("JX605", str(file), int(line)) | (str(file), int(line)):

@@ -164,7 +164,8 @@ def _spread_finding(run: Run, p: Program, f: Function, text: Message, begins: Up
     if isinstance(why, Message) and why.slug == "arguments-are-wide":
         words = message("fix-cast-arguments", dtype=begins.after, half=begins.before)
     fix = Fix(words, "cast", {"dtype": begins.before})
-    return Finding("JX302", WARNING, LIKELY, **about(p, f, text, at), fix=fix, subject=(at,))
+    severity = NOTE if run.platform == "cpu" else WARNING  # half precision is no faster on a CPU
+    return Finding("JX302", severity, LIKELY, **about(p, f, text, at), fix=fix, subject=(at,))
 
 
 @rule("JX303", "float64", WARNING)

@@ -7,7 +7,7 @@ text.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
 import msgspec
@@ -175,6 +175,14 @@ def slug_of(f: Finding) -> str | None:
     is no fix, or if the fix is plain text."""
     fix = fix_of(f)
     return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
+
+
+def slugs_of(fix: Fix) -> Iterator[str]:
+    """Yield the names of the templates of ``fix``: that of the whole text, then those of its parts."""
+    words: object = fix.words
+    while isinstance(words, Message):
+        yield words.slug
+        words = words.fields.get("fix")
 
 
 def merged(

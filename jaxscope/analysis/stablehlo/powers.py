@@ -51,8 +51,8 @@ def exponent(flow: Flow, index: int) -> float | None:
 
 
 def _constant(flow: Flow, value: ReachedValue | None, depth: int) -> float | None:
-    """Return the number of which all elements of ``value`` consist; None if it is no such constant. A
-    difference of two constants is one, too: JAX writes the exponent of a gradient so."""
+    """Return the number that all elements of ``value`` equal; None if they are not known to be one constant.
+    The difference of two constants is a constant, too: JAX writes the exponent in a gradient this way."""
     if value is None or depth == 0:
         return None
     op = flow.module.ops[value.at]

@@ -26,8 +26,8 @@ TEMPLATES = {
         " of SaveAt(dense=True): {bytes}"
     ),
     "fix-save-at-times": (
-        "if the solution is only evaluated at times that are known beforehand, pass"
-        " saveat=SaveAt(ts=times) to diffeqsolve: solution.ys then has the values at these times. Otherwise,"
+        "if you know the times before you call diffeqsolve (they may be arguments of the jitted function),"
+        " pass saveat=SaveAt(ts=times) to it: solution.ys then has the values at these times. Otherwise,"
         " pass it a smaller max_steps (diffrax raises an error if it is too small)"
     ),
     "frozen-parameters": (

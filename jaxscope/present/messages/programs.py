@@ -55,9 +55,9 @@ TEMPLATES = {
         " {draws} draws"
     ),
     "fix-repeated-draws": (
-        "call {function} without jit, if it does little but draw numbers: JAX then compiles each different"
-        " draw once. Or create equal layers together, jax.vmap(create_layer)(keys), with one key for each"
-        " layer: one call then draws the arrays of all layers"
+        "call {function} without jit, if it mostly draws numbers: JAX then compiles each different draw once."
+        " Or create equal layers together, jax.vmap(create_layer)(keys), where keys is one array (no list)"
+        " with a key for each layer: one call then draws the arrays of all layers"
     ),
     "unrolled-called": ", which {program} calls",
     "unrolled-also": "; the same loop is also compiled as a part of {functions}",
@@ -78,8 +78,9 @@ TEMPLATES = {
         " their numbers i, and write z[number]"
     ),
     "fix-scan-of-sites": (
-        "write the loop as numpyro.contrib.control_flow.scan, which passes {name} from one step to the next:"
-        " the model then has one site for all steps"
+        "write the loop as last, _ = numpyro.contrib.control_flow.scan(step, {name}, series). step({name}, x)"
+        " makes the sites of one iteration, without its number in their names, and returns (new {name},"
+        " None): the model then has one site of each name for all steps"
     ),
     "fix-same-iterations": ("write the loop as {same}: what an iteration changes becomes the loop's state"),
     "fix-same-iterations-collected": (
@@ -88,13 +89,13 @@ TEMPLATES = {
         " it computes the new state and {output}"
     ),
     "scan-output-or-none": (
-        "the output of the iteration, or None if the program needs no outputs. outputs has those of all"
-        " iterations; outputs[-1] is the last"
+        "the output of the iteration, or None if the program needs no outputs. outputs has the outputs of all"
+        " iterations; outputs[-1] is the last one"
     ),
     "fix-scan-over": (
         "write the loop as state, outputs = {scan}(body, state, {array}){reverse}{listed}{shifted}."
-        " body(state, element) computes one iteration: from the state, which is what an iteration passes to"
-        " the next one, and from one element of {array}, it computes the new state and {output}"
+        " body(state, element) computes one iteration. The state is what an iteration passes to the next one;"
+        " element is one element of {array}. body returns the new state and {output}"
     ),
     "scan-reversed": ", with the option reverse=True, which keeps the order of the arrays in the outputs",
     "scan-stack-each": " (first stack what is a list)",

@@ -3,8 +3,8 @@
 # The end of several fixes that define a function only once: what to do with the values that it captures.
 OUTSIDE = (
     "pass the numbers and arrays that it reads from outside as further arguments (name those that determine"
-    " shapes in static_argnames). An object that is created again with other values, such as an optimizer"
-    " with a new learning rate, must be created in the function, from these arguments"
+    " shapes in static_argnames). If it uses an object that changes, such as an optimizer with a new learning"
+    " rate, create this object in the function, from the values that are passed"
 )
 PADDING = (
     "let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"
@@ -336,13 +336,14 @@ TEMPLATES = {
     "fix-jit-partial-once": (
         "if the values that functools.partial binds never change, create the partial and jit it once, outside"
         " of all code that runs repeatedly. If they change, jit the function without the partial, once, and"
-        " pass these values as arguments{differentiated}; name functions, strings, bools and numbers that"
-        " determine shapes in static_argnames"
+        " pass these values as arguments{differentiated}; in static_argnames, list arguments that are"
+        " functions, strings, bools, or numbers that determine shapes"
     ),
     "fix-pass-bound-values": (
-        "create one partial, before the loop, that binds only values that never change, and jit it once. Pass"
-        " the values that changed as arguments: {values}{differentiated}. Name functions, strings, bools and"
-        " numbers that determine shapes in static_argnames: each new value of them compiles again"
+        "outside of all code that runs repeatedly, create one partial that binds only values that never"
+        " change, and jit it once. Of the values that changed, {values}, pass as arguments those that the"
+        " function reads{differentiated}. In static_argnames, list arguments that are functions, strings,"
+        " bools, or numbers that determine shapes: each of their new values compiles again"
     ),
     "count-for-argnums": (
         " (values that were bound by position come first: then {transformation} needs another argnums, which"
@@ -396,7 +397,7 @@ TEMPLATES = {
     ),
     "cleared-elsewhere": (
         ". If your code does not clear them, a library does (search for clear_cache in the libraries that you"
-        " use), or the program runs JAX's own exit function: atexit._run_exitfuncs()"
+        " use), or the program calls atexit._run_exitfuncs(), which also runs JAX's exit function"
     ),
     "called-at-lines": " (at {lines})",
     "fix-call-compiled": (
@@ -622,13 +623,13 @@ TEMPLATES = {
         " in their collectives, so that their results have the same sharding"
     ),
     "fix-place-for-pmap": (
-        "before the first call, and after {path} has got its axis for the devices, give it the sharding that"
-        " results of jax.pmap have: {path} = jax.device_put({path}, jax.sharding.NamedSharding("
+        "before the first call, but after {path} has its first axis (one entry for each device), give it the"
+        " sharding of the results of jax.pmap: {path} = jax.device_put({path}, jax.sharding.NamedSharding("
         "jax.sharding.Mesh(jax.devices(), ('{axis}',)), jax.sharding.PartitionSpec('{axis}')))"
     ),
     "fix-pass-through-pmap": (
-        "before the first call, and after {path} has got its axis for the devices, give it the sharding that"
-        " results of jax.pmap have: {path} = jax.pmap(lambda a: a)({path})"
+        "before the first call, but after {path} has its first axis (one entry for each device), give it the"
+        " sharding of the results of jax.pmap: {path} = jax.pmap(lambda a: a)({path})"
     ),
     "fix-place-replicas": (
         "replicate of Flax compiles a program for each shape of an array; jax.device_put compiles nothing."
@@ -900,9 +901,10 @@ TEMPLATES = {
         " change"
     ),
     "fix-trace-draws": (
-        "compute all draws in one jitted call: jax.jit(numpyro.infer.Predictive(model, posterior_samples,"
-        " parallel=True))(key, ...), or jax.jit(jax.vmap(f)), where f computes one draw; create it once. The"
-        " handlers of numpyro (seed, substitute, ...) without jit run each operation of the model separately"
+        "compute all draws in one jitted call: create predict ="
+        " jax.jit(numpyro.infer.Predictive(model, posterior_samples, parallel=True)) once, and call"
+        " predict(key, ...); or jax.jit(jax.vmap(f)), where f computes one draw. Without jit, numpyro runs"
+        " each operation of the model separately"
     ),
     "fix-jit-around-run": (
         "{first}write one function that creates the object of {library} (MCMC or SVI), runs it with"
@@ -940,9 +942,10 @@ TEMPLATES = {
     "that-line-creates": " (from {line})",
     "fix-make-once": (
         "create {object} only once, outside the code that runs repeatedly. In that code, only call {call};"
-        " the arrays that you pass may differ from call to call. Each new object makes {library} define its"
-        " functions again, and JAX compiles them again. If you pass {library} a function that reads arrays"
-        " from outside, pass these arrays as arguments instead. If {call} still recompiles, jit it, too"
+        " the arrays that you pass may differ from call to call. JAX compiles the functions of each new"
+        " object again. If a function that you give {library} reads arrays from outside, make them its"
+        " parameters, and pass them to {call} after its other arguments. If {call} still recompiles, jit it,"
+        " too"
     ),
     "the-object": "the object",
     "its-method": "the object's method",

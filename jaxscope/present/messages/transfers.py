@@ -62,9 +62,9 @@ TEMPLATES = {
         " iteration"
     ),
     "fix-give-the-gradient": (
-        "scipy.optimize.minimize estimates the gradient from more calls of this function, one for each"
-        " parameter. Jit jax.value_and_grad of what this function computes, let this function return"
-        " (float(value), np.asarray(gradient)), and pass jac=True to minimize"
+        "to estimate the gradient, scipy.optimize.minimize calls this function once more for each parameter."
+        " Create f = jax.jit(jax.value_and_grad(g)) once, where g computes what this function returns. Let"
+        " this function return (float(value), np.asarray(gradient)) from f, and pass jac=True to minimize"
     ),
     "fix-compute-on-host": (
         "this line makes an array of a Python number or a NumPy array, and reads the result back: compute it"
