@@ -47,10 +47,10 @@ Findings
            (train.py:33)
            → define the function once, at module level, and jit it there; pass
              the numbers and arrays that it reads from outside as further
-             arguments (name those that determine shapes in static_argnames). An
-             object that is created again with other values, such as an
-             optimizer with a new learning rate, must be created in the
-             function, from these arguments
+             arguments (name those that determine shapes in static_argnames). If
+             it uses an object that changes, such as an optimizer with a new
+             learning rate, create this object in the function, from the values
+             that are passed
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
            itself compiles nothing (compared with compilation #3, the most
