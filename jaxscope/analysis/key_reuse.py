@@ -26,6 +26,7 @@ from jaxscope.analysis.syntax import (
     assigned,
     bind,
     function_around,
+    is_name,
     last_name,
     syntax,
 )
@@ -327,7 +328,7 @@ def _unchanged(body: ast.FunctionDef, argument: int, draws: Draws) -> set[str]:
         match n.targets[0], n.value, returned:
             case ast.Tuple(elts=parts), ast.Name(id=name), ast.Tuple(elts=results) if name == carry:
                 pairs = zip(parts, results, strict=True) if len(parts) == len(results) else ()
-                same = (a.id for a, b in pairs if isinstance(a, ast.Name) and a.id == getattr(b, "id", ""))
+                same = (a.id for a, b in pairs if isinstance(a, ast.Name) and is_name(b, a.id))
                 found |= set_once.intersection(same)
     for n in assigned:
         split = n.value
