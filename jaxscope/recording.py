@@ -59,9 +59,9 @@ class Recording:
         from jaxscope.errors import LogError, UsageError
 
         options = session.Options(**self._options)
-        if options.ir not in session.IR_CHOICES:
+        if options.ir not in store.IR_CHOICES:
             raise UsageError(
-                f"ir={options.ir!r} is not one of {', '.join(session.IR_CHOICES)}", slug="ir-choice"
+                f"ir={options.ir!r} is not one of {', '.join(store.IR_CHOICES)}", slug="ir-choice"
             )
         active = session.current()
         if active is not None and active.options.passing == "suite":

@@ -113,47 +113,76 @@ def advice(
     if checked and all(_root(c.func) in arrays for c in calls):
         return Jitted(f"check_grads(jax.jit({ast.unparse(checked[0].args[0])}), ...)", checked=True)
     call = _call_to_jit(found, calls, arrays, library)
-    if call is None or _root(call.func) in arrays:
-        return None  # unclear, or one operation of JAX or NumPy
-    if (library is None or library in JAX_ROOTS) and _is_defined(found, call.func):
-        return None  # its operations are on its own lines: those of this line are in its arguments
-    if isinstance(call.func, ast.Attribute) and call.func.attr in OF_ONE_ARRAY:
-        return None  # a method of an array, such as Q[s].max()
-    if _new_function_in(found, call) is not None:
-        return None  # a static argument would compile again for each of these functions
-    name, last = ast.unparse(call.func), last_name(call.func) or ""
-    # filter_jit accepts Equinox modules, whose leaves are not only arrays.
-    filtered = library not in MODULES and bool(of_equinox or names_of(found.imports, {"equinox"}))
-    if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
-        applied = name if len(name) <= MOST else f"{ast.unparse(call.func.func)[:MOST]}(...)"
-        owner = "equinox" if filtered else library or ""
-        jit = "jax.jit" if last_name(call.func.func) in FIRST else MODULES.get(owner, "jax.jit")
-        options, passed = (_statics(call), [*call.args, *call.keywords]) if jit == "jax.jit" else ("", [])
-        return Jitted(f"{jit}({applied}{options})(...)", statics_unknown=not options and len(passed) > FEW)
-    if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
+    if call is None or not _may_be_jitted(found, call, arrays, library):
         return None
-    if any(isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare)) for node in ast.walk(call.func)):
-        return None  # a method of what another expression returns: jnp.stack(xs).mean(0), (x - y).mean(0)
+    # filter_jit accepts Equinox modules, whose leaves are not only arrays.
+    imported = bool(names_of(found.imports, {"equinox"}))
+    filtered = library not in MODULES and (of_equinox or imported)
+    if isinstance(call.func, ast.Call):
+        return _jitted_transform(call, call.func, "equinox" if filtered else library or "")
+    name, last = ast.unparse(call.func), last_name(call.func) or ""
+    if not _is_plain(call):
+        return None
     if last[:1].isupper():
-        if library not in MODULES:
-            return None
-        if library == "equinox":  # a lambda would be a new function in each call, and compiled each time
-            return Jitted(f"{MODULES[library]}({name})(...)")
-        return Jitted(f"{MODULES[library]}(lambda: {name}(...))()")
+        return _jitted_class(name, library) if library in MODULES else None
     if library in MODULES and last not in FIRST:
         return None  # an object of the library is called, and its attributes are not only arrays
     if filtered:
-        filter_jit = MODULES["equinox"] if names_of(found.imports, {"equinox"}) else "equinox.filter_jit"
-        return Jitted(f"{filter_jit}({name})(...)")
-    options, given = _statics(call), [*call.args, *(k.value for k in call.keywords)]
+        return Jitted(f"{MODULES['equinox'] if imported else 'equinox.filter_jit'}({name})(...)")
+    options, passed = _statics(call), [*call.args, *(k.value for k in call.keywords)]
     if options:
-        made = any(
-            (isinstance(v, ast.Call) and _root(v.func) not in arrays)
-            or (isinstance(v, ast.Name) and v.id in found.objects)
-            for v in given
-        )
-        return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=made)
-    return Jitted(f"jax.jit({name})(...)", statics_unknown=not all(is_array(source, v) for v in given))
+        unknown = any(_is_object(found, value, arrays) for value in passed)
+    else:
+        unknown = not all(is_array(source, value) for value in passed)
+    return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=unknown)
+
+
+def _may_be_jitted(file_syntax: Syntax, call: ast.Call, arrays: set[str], library: str | None) -> bool:
+    """Return whether jit around the function of ``call`` may help; the other arguments are those of
+    ``_call_to_jit``."""
+    if _root(call.func) in arrays:
+        return False  # one operation of JAX or NumPy
+    if (library is None or library in JAX_ROOTS) and _is_defined(file_syntax, call.func):
+        return False  # its operations are on its own lines: those of this line are in its arguments
+    if isinstance(call.func, ast.Attribute) and call.func.attr in OF_ONE_ARRAY:
+        return False  # a method of an array, such as Q[s].max()
+    # A static argument would compile again for each of these functions.
+    return _new_function_in(file_syntax, call) is None
+
+
+def _is_plain(call: ast.Call) -> bool:
+    """Return whether ``call`` calls a short name, such as ``f.init``, without ``*args``. False for a method
+    of what another expression returns: ``jnp.stack(xs).mean(0)``, ``(x - y).mean(0)``."""
+    short = len(ast.unparse(call.func)) <= MOST and not any(isinstance(a, ast.Starred) for a in call.args)
+    computes = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare)
+    return short and not any(isinstance(node, computes) for node in ast.walk(call.func))
+
+
+def _jitted_transform(call: ast.Call, transform: ast.Call, owner: str) -> Jitted:
+    """Return ``call``, which calls the result of ``transform``, with jit: ``jax.jit(jax.grad(loss))(...)``
+    for ``jax.grad(loss)(w, x)``. ``owner`` is the library that decides which jit."""
+    name = ast.unparse(transform)
+    name = name if len(name) <= MOST else f"{ast.unparse(transform.func)[:MOST]}(...)"
+    if owner in MODULES and last_name(transform.func) not in FIRST:
+        return Jitted(f"{MODULES[owner]}({name})(...)")
+    options = _statics(call)
+    unknown = not options and len(call.args) + len(call.keywords) > FEW
+    return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=unknown)
+
+
+def _jitted_class(name: str, library: str) -> Jitted:
+    """Return the call that makes an object of the class ``name`` of ``library``, one of MODULES, with jit."""
+    if library == "equinox":  # a lambda would be a new function in each call, and compiled each time
+        return Jitted(f"{MODULES[library]}({name})(...)")
+    return Jitted(f"{MODULES[library]}(lambda: {name}(...))()")
+
+
+def _is_object(file_syntax: Syntax, value: ast.expr, arrays: set[str]) -> bool:
+    """Return whether the argument ``value`` seems to be an object: the result of a call of another library
+    than JAX and NumPy, or a variable to which the file assigns an object."""
+    if isinstance(value, ast.Call):
+        return _root(value.func) not in arrays
+    return isinstance(value, ast.Name) and value.id in file_syntax.objects
 
 
 def function_made_for(source: str | None, name: str, caller: str | None, line: int) -> str | None:

@@ -26,6 +26,7 @@ from jaxscope.analysis.syntax import (
     assigned,
     bind,
     function_around,
+    is_name,
     last_name,
     syntax,
 )
@@ -315,41 +316,50 @@ def _unchanged(body: ast.FunctionDef, argument: int, draws: Draws) -> set[str]:
     """Return the variables in the body of a loop that are the same in each iteration: parts of the carry that
     the body returns unchanged, and keys split from such parts. ``argument`` is the position of the body in
     the loop's call: 2 for ``fori_loop``, 0 for ``scan``, 1 for ``while_loop``."""
-    returned = [n.value for n in ast.walk(body) if isinstance(n, ast.Return) and n.value is not None]
     position = 1 if argument == _BODIES["fori_loop"] else 0
-    if len(returned) != 1 or len(body.args.args) <= position:
+    returned, changes = _returned_carry(body, argument), _changes(body)
+    carry = body.args.args[position].arg if len(body.args.args) > position else None
+    if returned is None or carry is None or changes[carry]:
         return set()
-    after: ast.expr = returned[0]
-    if argument == _BODIES["scan"]:
-        if not isinstance(after, ast.Tuple) or len(after.elts) != 2:
-            return set()
-        after = after.elts[0]
-    carry = body.args.args[position].arg
+    set_once = {name for name, times in changes.items() if times == 1}
+    found = {carry} if isinstance(returned, ast.Name) and returned.id == carry else set()
     assigned = [n for n in ast.walk(body) if isinstance(n, ast.Assign) and len(n.targets) == 1]
+    for n in assigned:
+        match n.targets[0], n.value, returned:
+            case ast.Tuple(elts=parts), ast.Name(id=name), ast.Tuple(elts=results) if name == carry:
+                pairs = zip(parts, results, strict=True) if len(parts) == len(results) else ()
+                same = (a.id for a, b in pairs if isinstance(a, ast.Name) and is_name(b, a.id))
+                found |= set_once.intersection(same)
+    for n in assigned:
+        split = n.value
+        if isinstance(split, ast.Subscript) and isinstance(split.slice, ast.Constant):
+            split = split.value  # split(key)[0]
+        if isinstance(split, ast.Call) and draws.name(split) == "split" and key_of(split) in found:
+            found |= names_in(n.targets) & set_once
+    return found
+
+
+def _returned_carry(body: ast.FunctionDef, argument: int) -> ast.expr | None:
+    """Return the carry for the next iteration that ``body`` returns; the arguments are those of
+    ``_unchanged``. None if it is unclear."""
+    returned = [n.value for n in ast.walk(body) if isinstance(n, ast.Return) and n.value is not None]
+    if len(returned) != 1:
+        return None
+    if argument != _BODIES["scan"]:
+        return returned[0]
+    elements = returned[0].elts if isinstance(returned[0], ast.Tuple) else []
+    return elements[0] if len(elements) == 2 else None
+
+
+def _changes(body: ast.FunctionDef) -> Counter[str]:
+    """Return how often ``body`` sets or changes each variable: the variable itself, its items and attributes,
+    and calls of its methods such as ``append``. A parameter of a function inside ``body`` counts, too."""
     inner = [n for n in ast.walk(body) if isinstance(n, (*FUNCTION, ast.Lambda)) and n is not body]
-    stored = _stored(body) + Counter(a.arg for n in inner for a in ast.walk(n.args) if isinstance(a, ast.arg))
-    for n in ast.walk(body):  # items and attributes that are set, and methods that change the object
-        if (isinstance(n, (ast.Subscript, ast.Attribute)) and isinstance(n.ctx, ast.Store)) or (
-            isinstance(n, ast.Attribute) and n.attr in _MUTATE
-        ):
-            stored[root(n) or ""] += 1
-    found = {carry} if isinstance(after, ast.Name) and after.id == carry and not stored[carry] else set()
-    for n in assigned:
-        parts = n.targets[0]
-        if not (isinstance(n.value, ast.Name) and n.value.id == carry and isinstance(parts, ast.Tuple)):
-            continue
-        if isinstance(after, ast.Tuple) and len(after.elts) == len(parts.elts) and not stored[carry]:
-            found |= {
-                a.id
-                for a, b in zip(parts.elts, after.elts, strict=True)
-                if isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id == b.id and stored[a.id] == 1
-            }
-    for n in assigned:
-        item = isinstance(n.value, ast.Subscript) and isinstance(n.value.slice, ast.Constant)
-        made = n.value.value if item and isinstance(n.value, ast.Subscript) else n.value
-        if draws.name(made) == "split" and isinstance(made, ast.Call) and key_of(made) in found:
-            names = [t for t in ast.walk(n.targets[0]) if isinstance(t, ast.Name)]
-            found |= {t.id for t in names if stored[t.id] == 1}
+    found = _stored(body) + Counter(a.arg for n in inner for a in ast.walk(n.args) if isinstance(a, ast.arg))
+    for n in ast.walk(body):
+        if isinstance(n, (ast.Subscript, ast.Attribute)):
+            mutates = isinstance(n, ast.Attribute) and n.attr in _MUTATE
+            found[root(n) or ""] += mutates or isinstance(n.ctx, ast.Store)
     return found
 
 

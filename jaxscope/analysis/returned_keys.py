@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxscope.analysis.key_reuse import NO_DRAW, Draws, key_of, name_around
-from jaxscope.analysis.syntax import FUNCTION, bind, is_name, last_name, positional, syntax
-
-_BRANCHES = frozenset({"cond", "switch"})
+from jaxscope.analysis.syntax import CONDITIONALS, FUNCTION, bind, is_name, last_name, positional, syntax
 
 
 class ReturnedKey(NamedTuple):
@@ -74,7 +72,7 @@ def _drawn(function: ast.FunctionDef, draws: Draws) -> Iterator[tuple[str, int]]
         key = key_of(call) if draws.name(call) not in (None, *NO_DRAW) else None
         if key is not None:
             yield key, call.lineno
-        elif last_name(call.func) in _BRANCHES:
+        elif last_name(call.func) in CONDITIONALS:
             branches = [n for n in ast.walk(call) if isinstance(n, ast.Lambda)]
             operands = call.args[-len(branches[0].args.args) :] if branches and branches[0].args.args else []
             for k, operand in enumerate(operands):

@@ -416,9 +416,9 @@ def prints_its_value(source: str | None, line: int) -> bool:
 
 
 def only_passed_to(source: str | None, line: int, calls: Collection[int]) -> str | None:
-    """Return the function that gets the number which the statement on ``line`` reads from the device, such as
-    ``best = int(x)``, if the function around the line uses the variable only as an argument of calls that
-    begin on the lines ``calls``. None otherwise, or if the variable is set elsewhere, too."""
+    """Return the name of the function to which a number that ``line`` reads from the device is only passed:
+    ``step`` for ``best = int(x)`` and ``step(best)``. Calls on the lines ``calls`` count. None if the line is
+    no such statement, if its variable is used in another way, or if it is also set elsewhere."""
     statement = _statement(source, line)
     around = function_around(syntax(source), line) or syntax(source).tree
     match statement:

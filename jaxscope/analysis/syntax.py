@@ -16,6 +16,7 @@ MAX_SOURCE = 2_000_000  # characters; a longer file is not parsed
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+CONDITIONALS = frozenset({"cond", "switch"})  # functions of jax.lax
 
 
 def expression(text: str | None) -> ast.expr | None:

@@ -114,9 +114,9 @@ def python_filter(probe: EventHandler) -> Callable[..., None]:
     # miss, the copies of its arguments, and a beginning and an end for each array that a callback receives.
     # The listener calls hardly any other Python function. Such a call costs up to 1 us, because between two
     # events the program removes jaxscope's code from the processor's caches.
-    getframe = sys._getframe
-    devices_of, nested, handlers = jax_internals.devices_in_order, probe.nested, probe.handlers
-    events = probe.events
+    getframe, devices_of = sys._getframe, jax_internals.devices_in_order
+    events, handlers = probe.events, probe.handlers
+    calls, nested, repeats = probe.calls, probe.nested, probe.repeats
     miss, copied = jax_internals.EVENT_MISS, jax_internals.EVENT_COPIED
     put, put_done = jax_internals.EVENT_PUT, jax_internals.EVENT_PUT_DONE
     call_code, copy_code = jax_internals.ImplFrame.code(), jax_internals.DeviceCopyFrame.code()
@@ -130,26 +130,23 @@ def python_filter(probe: EventHandler) -> Callable[..., None]:
             if probe.previous is not None:
                 pass
             elif name == miss:
-                frame = getframe(2)
-                if (
-                    frame.f_code is call_code
-                    and probe.stepping is None
-                    and not (probe.calls.open or nested.waiting)
-                ):
+                frame, busy = getframe(2), calls.open or nested.waiting
+                if frame.f_code is call_code and probe.stepping is None and not busy:
                     namespace = locals_of(frame)
                     jaxpr, arguments = of_call(namespace)
                     if is_snapshot:
                         namespace.clear()
-                    if probe.repeats.counted(jaxpr, arguments) is not None:
+                    if repeats.counted(jaxpr, arguments) is not None:
                         return
             elif name == put_done:
                 if (puts := probe.puts) is not None and not puts.open:
                     return
             elif name == put:
-                if (puts := probe.puts) is not None and not puts.open:
-                    for above, function, called in puts.ways_to_callbacks:
-                        if getframe(above).f_code is called and getframe(above + 1).f_code is function:
-                            return
+                puts = probe.puts
+                ways = puts.ways_to_callbacks if puts is not None and not puts.open else ()
+                for above, function, called in ways:
+                    if getframe(above).f_code is called and getframe(above + 1).f_code is function:
+                        return
             elif name == copied:
                 frame = getframe(2)
                 if frame.f_code is copy_code and probe.puts is not None:

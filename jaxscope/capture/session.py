@@ -46,7 +46,6 @@ from jaxscope.schema.targets import Target
 
 RUN_VARIABLE = "JAXSCOPE_RUN"
 OPTIONS_VARIABLE = "JAXSCOPE_OPTIONS"
-IR_CHOICES = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Options(msgspec.Struct, frozen=True, rename="kebab"):

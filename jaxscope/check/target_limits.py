@@ -174,9 +174,9 @@ def _over(
 
 
 def _unknown(run: Run, name: str) -> Iterator[Finding]:
-    """Yield a note (JX901) for each program that should have been compiled for the target ``name`` and was
-    not, for each compiled function of the user without a program for this target, and one if there is no
-    program for this target at all."""
+    """Yield notes (JX901) about what was not compiled for the target ``name``: one for each program that was
+    planned, and one for each of the user's compiled functions that has no program for this target. Yield one
+    more if no program has this target."""
     programs = [p for p in run.retargeted.values() if p.target == name]
     for p in programs:
         if p.state not in (OK, EXHAUSTED):

@@ -21,7 +21,6 @@ from jaxscope.log import files, store
 
 FORMATS = ("concise", "full", "json", "github", "gitlab", "sarif", "junit", "markdown")
 MAX_BYTES = 4_000_000  # the largest pyproject.toml that is read
-IR = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -49,7 +48,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "out": Option(str),
         "name": Option(str),
         "job": Option(str),
-        "ir": Option(str, IR),
+        "ir": Option(str, store.IR_CHOICES),
         "step-function": Option(str),
         "arrays": Option(bool),
         "transfers": Option(bool),

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from jaxscope.cli import Parser, config
 from jaxscope.errors import UsageError
+from jaxscope.log import store
 
 USAGE = "jaxscope run [options] (script.py | -m module | -c code | dir) [args...]"
 
@@ -104,7 +105,7 @@ def _add_where_to_record(group: argparse._ArgumentGroup) -> None:
 def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--ir",
-        choices=config.IR,
+        choices=store.IR_CHOICES,
         help="which program texts (intermediate representations) of your functions to keep: stablehlo as"
         " lowered, hlo as compiled (all, the default: both; stats: figures only; none: no texts and no"
         " figures)",

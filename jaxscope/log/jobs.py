@@ -34,7 +34,6 @@ from jaxscope.schema.targets import Target
 _ID = re.compile(r"[0-9a-f]{16}")
 MAX_JOB, MAX_MODULE, MAX_BEHIND = 16 << 20, 1 << 30, 1 << 16  # bytes
 OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING = "ok", "exhausted", "failed", "crashed", "late", "missing"
-OUTCOMES = (OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING)
 
 
 class Job(msgspec.Struct, frozen=True):

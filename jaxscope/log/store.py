@@ -38,6 +38,7 @@ from jaxscope.log import files, remote, removal, secret_values
 HOME = ".jaxscope"
 RANKS, SUBS = removal.RANKS, removal.SUBS  # directories of runs within a run
 SCHEMA = 1  # of meta.json and the logs
+IR_CHOICES = ("none", "stats", "stablehlo", "hlo", "all")  # which texts of programs a recording stores
 ZSTD_LEVEL = 1  # the program waits half as long as at level 3; the files are a sixth larger
 # Limits of what is read of a run: larger files are damaged or hostile. docs/limits.md lists all limits.
 MAX_TEXT_BYTES = 128 << 20  # bytes of a text; LARGEST_TEXT if the user wants texts of any size

@@ -31,6 +31,7 @@ from jaxscope.schema.arrays import (
 from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame, Sharding, table_entry
 from jaxscope.schema.messages import Words, message
+from jaxscope.schema.transfers import TO_DEVICE
 
 FEWEST = 4  # least number of successive snapshots over which arrays must have grown
 # The least number of snapshots if steps are not counted. With few snapshots, a container that is emptied from
@@ -306,7 +307,7 @@ def kind_of(run: Run) -> Callable[[Group], str]:
         e.site.place
         for p in run.processes.values()
         for e in p.transfers.values()
-        if e.direction == "host_to_device" and e.site is not None and e.count > 1
+        if e.direction == TO_DEVICE and e.site is not None and e.count > 1
     }
 
     def kind(g: Group) -> str:

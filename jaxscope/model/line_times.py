@@ -124,57 +124,80 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
     times = measured(run)
     if times is None:
         return []
-    # Calls of compiled functions and operations are recognized by their place: JAX compiled something there.
-    called: dict[tuple[str, int, int], str] = {}
-    places = {OPERATIONS: set[tuple[str, int]](), CALLING: set[tuple[str, int]]()}
-    for c in run.compilations.values():
-        if c.site is None or c.missed is None or c.missed.column is None:
-            continue
-        doing = OPERATIONS if c.function.operation else CALLING
-        places[doing].add(c.site.place)
-        if c.entry == "call":
-            called.setdefault((c.site.file, c.site.line, c.missed.column), doing)
-    lines = {(file, line) for (file, line, _), doing in called.items() if doing == OPERATIONS}
-    alone = places[OPERATIONS] - places[CALLING]
+    calls = _Calls(run)
     read = {t.source.place for t in transfers.waits(run) if t.source is not None}
-    found = []
-    for entry in times.lines:
-        at = entry.stack[0] if entry.stack else None
-        if at is None:
+    found: list[tuple[str, LineTime]] = []
+    for t in times.lines:
+        if not t.stack:
             continue
-        doing = entry.doing
-        if doing in (PYTHON, OPERATIONS, CALLING) and entry.column is not None:
-            made = called.get((at.file, at.line, entry.column))
-            # A wrapper around jit, such as nnx.jit, runs code of its own in each call. Another library that
-            # calls the jitted function, such as scipy.optimize.minimize, computes by itself.
-            # JAX jits some of its own functions, such as those that draw random numbers.
-            if made is not None and (
-                entry.library is None or (made == CALLING and entry.library in CALL_WRAPPERS)
-            ):
-                doing = made
-            elif doing == CALLING and at.place in alone:
-                doing = OPERATIONS  # functions that JAX itself jits, which transforms call at other places
-        operates = doing == OPERATIONS and at.place in lines
+        doing, place = calls.doing(t), t.stack[0].place
+        operates = doing == OPERATIONS and place in calls.lines_of_operations
         # On a CPU, what sleeps while it makes an array waits for results of earlier calls: nothing is copied.
-        copies = doing == COPYING and run.platform == "cpu"
-        if entry.blocked and (operates or doing == PYTHON or copies):
-            line = sources.line(run, at)
-            reads = entry.library in _READERS and not _OTHER_WAITS.search(line)
-            # jax.block_until_ready(step(next(batches))): next() waits for something else.
-            here = sources.rest_of_line(run, at, entry.column)
-            waits = operates or copies or reads or at.place in read
-            asleep = WAITING if waits or _WAITS.search(here) or _READS.match(here) else SLEEPING
-            part = entry.blocked / entry.seconds if entry.seconds else 1.0
-            samples = round(part * entry.samples)
-            found.append((asleep, replace(entry, seconds=entry.blocked, samples=samples)))
-            left = replace(
-                entry, seconds=entry.seconds - entry.blocked, blocked=0.0, samples=entry.samples - samples
-            )
-            if left.samples:
-                found.append((doing, left))
+        waits = operates or (doing == COPYING and run.platform == "cpu")
+        if t.blocked and (waits or doing == PYTHON):
+            waits = waits or place in read or _seems_to_wait(run, t)
+            found += _without_sleep(t, doing, WAITING if waits else SLEEPING)
         else:
-            found.append((doing, entry))
+            found.append((doing, t))
     return found
+
+
+class _Calls:
+    """The calls of compiled functions and the operations outside jit of a run. They are recognized by their
+    place: JAX compiled something there.
+
+    Attributes:
+      lines_of_operations: the lines, (file, number), with operations outside jit whose column is known.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._at: dict[tuple[str, int, int], str] = {}  # (file, line, column) -> OPERATIONS or CALLING
+        places = {OPERATIONS: set[tuple[str, int]](), CALLING: set[tuple[str, int]]()}
+        for c in run.compilations.values():
+            if c.site is None or c.missed is None or c.missed.column is None:
+                continue
+            doing = OPERATIONS if c.function.operation else CALLING
+            places[doing].add(c.site.place)
+            if c.entry == "call":
+                self._at.setdefault((*c.site.place, c.missed.column), doing)
+        self.lines_of_operations = {at[:2] for at, doing in self._at.items() if doing == OPERATIONS}
+        self._only_operations = places[OPERATIONS] - places[CALLING]
+
+    def doing(self, t: LineTime) -> str:
+        """Return what the thread did in the time ``t``: ``operations`` or ``calling`` if JAX compiled
+        something at its place, else ``t.doing``."""
+        if t.doing not in (PYTHON, OPERATIONS, CALLING) or t.column is None:
+            return t.doing
+        place = t.stack[0].place
+        compiled = self._at.get((*place, t.column))
+        # A wrapper around jit, such as nnx.jit, runs code of its own in each call. Another library that calls
+        # the jitted function, such as scipy.optimize.minimize, computes by itself.
+        # JAX jits some of its own functions, such as those that draw random numbers.
+        wrapped = compiled == CALLING and t.library in CALL_WRAPPERS
+        if compiled is not None and (t.library is None or wrapped):
+            return compiled
+        if t.doing == CALLING and place in self._only_operations:
+            return OPERATIONS  # functions that JAX itself jits, which transforms call at other places
+        return t.doing
+
+
+def _seems_to_wait(run: Run, t: LineTime) -> bool:
+    """Return whether the thread waited for a device while it slept in the time ``t``: the source calls
+    ``block_until_ready`` there, or it reads an array and calls nothing else that waits."""
+    # jax.block_until_ready(step(next(batches))): next() waits for something else.
+    call = sources.rest_of_line(run, t.stack[0], t.column)
+    if _WAITS.search(call) or _READS.match(call):
+        return True
+    return t.library in _READERS and not _OTHER_WAITS.search(sources.line(run, t.stack[0]))
+
+
+def _without_sleep(t: LineTime, doing: str, asleep: str) -> Iterator[tuple[str, LineTime]]:
+    """Yield (``asleep``, the part of ``t`` in which the thread slept), and (``doing``, the rest) if the rest
+    has samples."""
+    samples = round(t.blocked / t.seconds * t.samples) if t.seconds else t.samples
+    yield asleep, replace(t, seconds=t.blocked, samples=samples)
+    if samples != t.samples:
+        yield doing, replace(t, seconds=t.seconds - t.blocked, blocked=0.0, samples=t.samples - samples)
 
 
 @cached_until_changed
@@ -249,42 +272,50 @@ def running_seconds(run: Run, function: Function) -> float | None:
     calls other jitted functions, a part counts (``_parts_in_loops``)."""
     calls = [c for c in payers.user_calls(run) if c.site is not None]
     large = [c for c in run.compilations.values() if not c.function.user and _is_large(c)]
-    mine = [c.lines for c in calls if c.function is function]
-    lines = {stack[0].place for stack in mine}
+    stacks = [c.lines for c in calls if c.function is function]
+    lines = {stack[0].place for stack in stacks}
     others = [c.lines for c in calls if c.function is not function]
     others += [c.lines for c in large]
     others += [t.stack for doing, t in entries(run) if doing == CALLING and t.stack[0].place not in lines]
-    loops = {loop for stack in mine for loop in _around(run, stack)}
-    loops -= {loop for stack in others for loop in _around(run, stack)}
-    elsewhere: dict[tuple[str, str], set[int]] = {}
-    for f in (f for stack in others for f in stack):
-        elsewhere.setdefault((f.file, f.function), set()).add(f.line)
-    own: dict[tuple[str, str], list[range]] = {}  # a function that calls ``function`` -> lines after it
-    for stack in mine:
-        for depth, f in enumerate(stack):
-            other = elsewhere.get((f.file, f.function), set())
-            lines_after = _own_lines(run, stack[depth:], other) if other else range(f.line, sys.maxsize)
-            own.setdefault((f.file, f.function), []).append(lines_after)
-
-    # A wait is for ``function`` if it is in a loop that calls no other jitted function, or if it follows a
-    # call in a Python function that calls no other one, or that waits after each call of another one
-    # (_own_lines).
-    def waits(t: LineTime) -> bool:
-        after = any(f.line in lines for f in t.stack for lines in own.get((f.file, f.function), ()))
-        return after or not loops.isdisjoint(_around(run, t.stack))
-
-    own_times = [
+    is_own = _recognizes_waits(run, stacks, others)
+    times = [
         t
         for doing, t in entries(run)
-        if (doing == CALLING and t.stack[0].place in lines) or (doing == WAITING and waits(t))
+        if (doing == CALLING and t.stack[0].place in lines) or (doing == WAITING and is_own(t))
     ]
-    parts, unknown = _parts_in_loops(run, function, [*calls, *large], waits)
+    parts, unknown = _parts_in_loops(run, function, [*calls, *large], is_own)
     shared = {stack[0].place for stack in others} & lines  # lines that also call other functions
-    unknown += sum(t.seconds for t in own_times if t.stack[0].place in shared)
-    own_times = [t for t in own_times if t.stack[0].place not in shared]
-    if unknown > sum(t.seconds for t in (*own_times, *parts)):
-        return None
-    return sure_seconds([*own_times, *parts])
+    unknown += sum(t.seconds for t in times if t.stack[0].place in shared)
+    times = [*(t for t in times if t.stack[0].place not in shared), *parts]
+    return sure_seconds(times) if unknown <= sum(t.seconds for t in times) else None
+
+
+def _recognizes_waits(
+    run: Run, stacks: Sequence[Sequence[Frame]], others: Sequence[Sequence[Frame]]
+) -> Callable[[LineTime], bool]:
+    """Return a function that says whether a wait is for the results of one jitted function. It is if it is in
+    a loop that calls no other jitted function, or if it is on one of the lines after a call that
+    ``_own_lines`` returns.
+
+    Args:
+      stacks: the user's lines that led to each call of the jitted function, innermost first.
+      others: the same for the calls of other jitted functions.
+    """
+    loops = {loop for stack in stacks for loop in _around(run, stack)}
+    loops -= {loop for stack in others for loop in _around(run, stack)}
+    lines_of_others = grouped(((f.file, f.function), f.line) for stack in others for f in stack)
+    own_lines: dict[tuple[str, str], list[range]] = {}  # by the Python function: (file, name)
+    for stack in stacks:
+        for depth, f in enumerate(stack):
+            name = f.file, f.function
+            lines = _own_lines(run, stack[depth:], set(lines_of_others.get(name, ())))
+            own_lines.setdefault(name, []).append(lines)
+
+    def is_own(wait: LineTime) -> bool:
+        after = any(f.line in lines for f in wait.stack for lines in own_lines.get((f.file, f.function), ()))
+        return after or not loops.isdisjoint(_around(run, wait.stack))
+
+    return is_own
 
 
 def _is_large(c: Compilation) -> bool:
@@ -361,13 +392,16 @@ def _share_in_loop(
 def _own_lines(run: Run, stack: Sequence[Frame], others: Set[int]) -> range:
     """Return the lines from a call of a jitted function to the next call of another one, in the Python
     function that contains both: a wait on these lines is for the results of the call. The range is empty if
-    the program may still wait there for an earlier call of another function.
+    the program may still wait there for an earlier call of another function; it has no end if ``others`` is
+    empty.
 
     Args:
       stack: the line of the call, and the lines above it in the call stack.
       others: the lines of the same Python function that call other jitted functions.
     """
     at = stack[0]
+    if not others:
+        return range(at.line, sys.maxsize)
     text = sources.of(run)(at.file)
     looped = loops_around(text, at.line)
     if at.line in others or any(first <= line <= last for first, last in looped for line in others):
@@ -458,10 +492,10 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
 
 
 def inner_loops(run: Run, loop: Loop, share: float, other: float) -> list[Frame]:
-    """Return the first lines of loops and comprehensions inside ``loop``, or inside functions that ``loop``
-    calls: first the one with the most seconds, which must have at least the fraction ``share`` of the seconds
-    of ``loop``, then those with at least the fraction ``other`` that are neither inside nor around one of the
-    loops before. Empty if there is none with ``share``."""
+    """Return the first lines of the loops and comprehensions inside ``loop``, or inside functions that it
+    calls, that took most of its seconds. The first one is the longest, and has at least the fraction
+    ``share`` of these seconds. Each other one has at least the fraction ``other``, and is neither inside nor
+    around an earlier one. Empty if none has ``share``."""
     seconds: dict[Frame, float] = {}
     nested: dict[Frame, set[Frame]] = {}
     for t in loop.times:

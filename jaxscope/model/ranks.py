@@ -75,6 +75,23 @@ class Divergence(NamedTuple):
     before: Seen | None
 
 
+class OtherCollectives(NamedTuple):
+    """A program that has equal StableHLO in several ranks, but other collectives in its compiled HLO, or
+    collectives in another order.
+
+    Attributes:
+      ranks: the ranks that differ from the majority.
+      most: the ranks of the majority.
+      here: the compilation in the first of ``ranks``.
+      there: the compilation in the first of ``most``.
+    """
+
+    ranks: list[Rank]
+    most: list[Rank]
+    here: Seen
+    there: Seen
+
+
 class _Alike(NamedTuple):
     """Ranks (processes of a job) that compiled the same programs in the same steps. ``seen`` has the compared
     compilations of the first of these ranks."""
@@ -304,10 +321,8 @@ class Job:
                         known[s.program] = differences.same_for_all_processes(text)
         return known
 
-    def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
-        """Yield (compilation in a rank that differs, compilation in a rank of the majority, ranks that
-        differ, ranks of the majority) for each program that several ranks have with equal StableHLO, but with
-        other collectives, or collectives in another order, in its compiled HLO."""
+    def collectives_differ(self) -> Iterator[OtherCollectives]:
+        """Yield the programs whose collectives differ between ranks that have equal StableHLO."""
         by_name: dict[str, list[tuple[Rank, Seen]]] = {}
         for rank in self.ranks:
             for s in {self.name(s): s for s in rank.seen if s.hlo is not None}.values():
@@ -322,7 +337,7 @@ class Job:
             usual = max(counted, key=lambda each: counted[each])
             most = [(r, s) for r, s in holders if schedules[s.hlo] == usual]
             odd = [(r, s) for r, s in holders if schedules[s.hlo] not in (usual, None)]
-            yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
+            yield OtherCollectives([r for r, _ in odd], [r for r, _ in most], odd[0][1], most[0][1])
 
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
         """Return the rank that ended first by itself: a rank with a nonzero exit code that no other rank has,

@@ -21,8 +21,10 @@ from jaxscope.model.records import Compilation, Function, Process, cached_until_
 from jaxscope.model.run import Run
 from jaxscope.schema.events import Transferred
 from jaxscope.schema.keys import Frame, Leaf, table_entry
+from jaxscope.schema.transfers import BETWEEN as BETWEEN
+from jaxscope.schema.transfers import TO_DEVICE as TO_DEVICE
+from jaxscope.schema.transfers import TO_HOST as TO_HOST
 
-TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
 ARGUMENT = "argument"
 # Kinds of transfers that no expression of the user requests: constants and arguments of a program, and the
 # option jax_debug_nans.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from jaxscope.analysis.hlo.batched_branches import BatchedBranches, FunctionWork
 from jaxscope.analysis.loop_calls import LONGEST
 from jaxscope.analysis.stablehlo.branch_work import BranchWork
-from jaxscope.analysis.syntax import calls_from, last_name, syntax
+from jaxscope.analysis.syntax import CONDITIONALS, calls_from, last_name, syntax
 from jaxscope.model import sources
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
@@ -20,10 +20,9 @@ from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Names, Percent, message
 
-CONDITIONALS = frozenset({"cond", "switch"})
 FEWEST = 0.2  # a branch with a smaller share of the operations of its program is not reported
 MUCH = 0.5  # with at least this share, the finding is a warning
-_BRANCHES = frozenset({"true_fun", "false_fun", "branches"})  # the parameters of cond and switch
+_BRANCH_PARAMETERS = frozenset({"true_fun", "false_fun", "branches"})
 
 
 @rule("JX206", "branches-under-vmap", WARNING)
@@ -150,7 +149,7 @@ def _branches(call: ast.Call) -> Iterator[ast.expr]:
     """Yield the branches that ``call``, a call of ``cond`` or ``switch``, gets, as expressions of the
     source."""
     positional = call.args[1:2] if last_name(call.func) == "switch" else call.args[1:3]
-    for value in (*positional, *(k.value for k in call.keywords if k.arg in _BRANCHES)):
+    for value in (*positional, *(k.value for k in call.keywords if k.arg in _BRANCH_PARAMETERS)):
         yield from value.elts if isinstance(value, (ast.Tuple, ast.List)) else (value,)
 
 

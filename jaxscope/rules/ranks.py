@@ -51,21 +51,22 @@ def _all(job: Job) -> Iterator[Finding]:
         yield ended_first(job, first)  # otherwise the ranks that differ from the majority are the cause
     for d in found:
         yield differs(job, d)
-    for here, there, odd, most in job.collectives_differ():
+    for program in job.collectives_differ():
+        ranks, function = named(job, program.ranks), program.here.name
         yield Finding(
             code="JX854",
             severity=ERROR,
             certainty=CERTAIN,
             title=message(
                 "ranks-other-collectives",
-                ranks=named(job, odd),
-                function=here.name,
-                others=_others(job, most),
+                ranks=ranks,
+                function=function,
+                others=_others(job, program.most),
             ),
-            source=here.site,
-            evidence=[Evidence(message("rank-compiled", ranks=named(job, odd), function=here.name))],
+            source=program.here.site,
+            evidence=[Evidence(message("rank-compiled", ranks=ranks, function=function))],
             fix=Fix(message("fix-same-compiler")),
-            subject=("collectives", there.program),
+            subject=("collectives", program.there.program),
         )
 
 

@@ -29,9 +29,9 @@ Sizes = Callable[[Compilation], set[tuple[int, int]]]
 
 
 def merged(run: Run, findings: Sequence[Finding], sizes: Sizes) -> list[Finding]:
-    """Return ``findings``, but merge those about operations outside jit (JX133) into a finding about a jitted
-    function (JX101) if one loop runs both, and if the recompiles of their lines have changes of size that the
-    function has, too."""
+    """Return ``findings`` with some about operations outside jit (JX133) merged into one about a jitted
+    function (JX101). They are merged if one loop runs both, and if many of their recompiles have a change of
+    size that the function has, too."""
     kept, left = list(findings), [p for p in payers.payers(run) if p.again]
     for f in [f for f in findings if f.code == "JX101" and f.function in run.functions]:
         resized = _resized(run, f.function or "")

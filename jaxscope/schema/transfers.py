@@ -5,13 +5,15 @@ from __future__ import annotations
 from jaxscope.schema.event import Event
 from jaxscope.schema.keys import Frame
 
+TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
+
 
 class Transferred(Event, frozen=True, tag="Transferred"):
     """All transfers in one direction that one line of the program has caused with one function since the
     recording began. Each event replaces the earlier ones of the same line, direction and function.
 
     Attributes:
-      direction: device_to_host, host_to_device or device_to_device.
+      direction: TO_HOST, TO_DEVICE or BETWEEN (devices).
       via: the function that caused the transfers: float, int, bool, item, tolist, print, format, np.asarray,
         device_get, device_put, ...
       site: the user's line, or if there is none, a line of an installed package; None: neither caused the

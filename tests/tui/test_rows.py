@@ -552,13 +552,16 @@ def test_a_mesh_shows_the_axis_of_which_groups_have_only_a_part():
     assert drawn[-1] == "0━━━1━━━2━━━3━━━4━━━5━━━6━━━7"
 
 
-@pytest.mark.parametrize("state", [*jobs.OUTCOMES, "skipped", "compiling", "waiting", "abandoned"])
+OUTCOMES = (jobs.OK, jobs.EXHAUSTED, jobs.FAILED, jobs.CRASHED, jobs.LATE, jobs.MISSING)
+
+
+@pytest.mark.parametrize("state", [*OUTCOMES, "skipped", "compiling", "waiting", "abandoned"])
 def test_each_state_of_a_program_for_a_target_has_a_mark_and_an_explanation(state):
     """A target whose compiler's process had ended had the mark "?", and "failed: " without a reason."""
     assert state in machines.MARKS
     machine = machines.Machine("v5e:4x4", types.SimpleNamespace(run=Run(), directory=None), "v5e:4x4")
     program = Program("0", compiling=state == "compiling", abandoned=state == "abandoned")
-    if state in jobs.OUTCOMES:
+    if state in OUTCOMES:
         program.target_compiled = ev.TargetCompiled(
             program="0", target="v5e:4x4", outcome=state, error="reason"
         )

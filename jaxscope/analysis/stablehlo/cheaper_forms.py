@@ -179,12 +179,12 @@ class _Mask(msgspec.Struct, frozen=True):
     Attributes:
       dimensions: one dimension, along which only one element may be other than zero (one-hot), or the two
         dimensions of a diagonal or banded matrix.
-      bare: whether all these elements are 1.
+      ones: whether all these elements are 1.
       offsets: the diagonals, each as its second index minus its first; 0: the main diagonal.
     """
 
     dimensions: frozenset[int]
-    bare: bool
+    ones: bool
     offsets: frozenset[int] = frozenset({0})
 
     @property
@@ -268,10 +268,10 @@ class _Search:
         return []
 
     def _singular(self, index: int) -> list[tuple[str, int, int]]:
-        """Return [(FULL, operations, operations with ``full_matrices=False``)] if the singular value
-        decomposition at ``index`` computes a square matrix of singular vectors of a matrix that is not
-        square, and the program reads only those vectors that ``full_matrices=False`` computes, too; else an
-        empty list. Numbers: Golub and Van Loan, Matrix Computations, section 8.6 (R-SVD)."""
+        """Return [(FULL, operations, operations with ``full_matrices=False``)] for the singular value
+        decomposition at ``index``; empty unless ``full_matrices=False`` would save work. It saves work if the
+        matrix is not square, and the program reads only the singular vectors that this option computes, too.
+        Numbers: Golub and Van Loan, Matrix Computations, section 8.6 (R-SVD)."""
         op = self.ops[index]
         shape = [n or 0 for n in types.tensor(op.inputs[0]).shape or ()]
         short, long = sorted(shape[-2:])
@@ -301,9 +301,9 @@ class _Search:
         return [] if read > math.prod(shape) else [(FULL, count * full, count * thin)]
 
     def _lengthy(self, index: int) -> list[tuple[str, int, int]]:
-        """Return [(LENGTH, operations, operations with another length)] if the length of the transform at
-        ``index`` has a prime factor of at least PRIME (100), and the program pads numbers to this length and
-        has an inverse transform of this length, as for a convolution; else an empty list."""
+        """Return [(LENGTH, operations, operations with another length)] for the Fourier transform at
+        ``index``; empty unless its length has a prime factor of at least PRIME (100) and can be changed. It
+        can if the program pads numbers to this length and transforms them back, as for a convolution."""
         op = self.ops[index]
         lengths = work.sizes(work.LENGTHS, op.detail)
         if not lengths or max(map(_largest_factor, lengths)) < PRIME:
@@ -372,7 +372,7 @@ class _Search:
             if SOLVES.search(op.callee or "")
             else None
         )
-        if mask is None or len(mask.dimensions) != 2 or not 1 < len(mask.offsets) <= 3 or mask.bare:
+        if mask is None or len(mask.dimensions) != 2 or not 1 < len(mask.offsets) <= 3 or mask.ones:
             return []
         n = max((n or 0 for n in types.tensor(op.inputs[0]).shape or ()), default=0)
         if max(map(abs, mask.offsets)) != 1 or (types.tensor(op.inputs[0]).elements or 0) != n * n:
@@ -391,7 +391,7 @@ class _Search:
             if len(mask.dimensions) == 1:
                 return None if p.batch[0] else (ONE_HOT, 1)
             name, sizes = self.sources.place(index).name or "", {p.shapes[side][d] for d in mask.dimensions}
-            if mask.bare or len(sizes) != 1 or mask.dimensions.intersection(p.batch[side]):
+            if mask.ones or len(sizes) != 1 or mask.dimensions.intersection(p.batch[side]):
                 continue  # the identity with which jax.jacfwd begins, or the matrix H of a Kalman filter
             if "vmap(" in name and "jvp(" in name:
                 return None
@@ -401,9 +401,9 @@ class _Search:
         return None
 
     def _order(self, index: int, p: _Product) -> list[tuple[str, int, int]]:
-        """Return [(ORDER, operations, operations of the cheaper order)] if only matrix products use the
-        result of the product ``p`` at ``index``, and ``A @ (B @ C)`` is cheaper than ``(A @ B) @ C``, or the
-        reverse; else an empty list."""
+        """Return [(ORDER, operations, operations of the cheaper order)] for the matrix product ``p`` at
+        ``index``; empty unless another order is cheaper, such as ``A @ (B @ C)`` for ``(A @ B) @ C``. Only
+        matrix products may use the result."""
         left: list[object] = [("left", d) for d in range(len(p.shapes[0]))]
         right: list[object] = [("right", d) for d in range(len(p.shapes[1]))]
         for of_left, of_right in (*zip(*p.contracted, strict=True), *zip(*p.batch, strict=True)):
@@ -670,42 +670,34 @@ class _Search:
         return self._masks[value]
 
     def _new_mask(self, value: ReachedValue, depth: int) -> _Mask | None:
-        """Compute the answer of ``_mask``."""
+        """Return what ``_mask`` returns, without its memory: from the comparison of indices that made
+        ``value``, or from the masks of the operands of another operation."""
         op = self.ops[value.at]
         if op.name == "stablehlo.compare":
             return self._compared(value) if EQUAL.search(op.detail) else None
         if op.name not in MASKS:
             return None
-        both = op.name in ("stablehlo.multiply", "stablehlo.add", "stablehlo.subtract")
-        masks = [self._mask(self.flow.operand(value, k), depth - 1) for k in range(1 + both)]
-        if both:
-            bands = [m for m in masks if m is not None and len(m.dimensions) == 2]
-            if op.name == "stablehlo.multiply":
-                return msgspec.structs.replace(bands[0], bare=False) if bands else None
-            if len(bands) < 2 or bands[0].dimensions != bands[1].dimensions:
-                return None
-            return _Mask(bands[0].dimensions, False, bands[0].offsets | bands[1].offsets)
-        mask = masks[0]
-        if mask is None:
-            return None
-        if op.name == "stablehlo.select":
-            zero = len(mask.dimensions) == 2 and self._is_zero(self.flow.operand(value, 2))
-            return msgspec.structs.replace(mask, bare=False) if zero else None
-        if op.name == "stablehlo.gather":  # rows of the identity matrix
-            rows = mask.bare and mask.is_diagonal and "collapsed_slice_dims = [0]" in op.detail
-            return _Mask(frozenset(work.sizes(_OFFSET, op.detail)), True) if rows else None
-        if op.name == "stablehlo.convert":
+        mask = self._mask(self.flow.operand(value, 0), depth - 1)
+        if op.name in ("stablehlo.multiply", "stablehlo.add", "stablehlo.subtract"):
+            return _combined(op, mask, self._mask(self.flow.operand(value, 1), depth - 1))
+        if mask is None or op.name == "stablehlo.convert":
             return mask
-        if op.name in ("stablehlo.negate", "stablehlo.divide"):
-            return msgspec.structs.replace(mask, bare=False) if len(mask.dimensions) == 2 else None
-        at = work.sizes(DIMS, op.detail)
+        if op.name in ("stablehlo.select", "stablehlo.negate", "stablehlo.divide"):
+            zero_elsewhere = op.name != "stablehlo.select" or self._is_zero(self.flow.operand(value, 2))
+            is_matrix = zero_elsewhere and len(mask.dimensions) == 2
+            return msgspec.structs.replace(mask, ones=False) if is_matrix else None
+        if op.name == "stablehlo.gather":  # rows of the identity matrix
+            rows = mask.ones and mask.is_diagonal and "collapsed_slice_dims = [0]" in op.detail
+            return _Mask(frozenset(work.sizes(_OFFSET, op.detail)), True) if rows else None
+        dimensions = work.sizes(DIMS, op.detail)
         if op.name == "stablehlo.transpose":
-            places = [k for d in sorted(mask.dimensions) for k, before in enumerate(at) if before == d]
-            offsets = mask.offsets if places == sorted(places) else frozenset(-n for n in mask.offsets)
-            return _Mask(frozenset(places), mask.bare, offsets)
-        if max(mask.dimensions) >= len(at) or any(self.flow.spreads(value, at[d]) for d in mask.dimensions):
+            return _transposed(mask, dimensions)
+        # A broadcast: dimension d of the operand is dimensions[d] of the result.
+        if max(mask.dimensions) >= len(dimensions):
             return None
-        return _Mask(frozenset(at[d] for d in mask.dimensions), mask.bare, mask.offsets)
+        moved = frozenset(dimensions[d] for d in mask.dimensions)
+        spread = any(self.flow.spreads(value, d) for d in moved)
+        return msgspec.structs.replace(mask, dimensions=moved) if not spread else None
 
     def _compared(self, value: ReachedValue) -> _Mask | None:
         """Return where ``value``, the result of an ``==`` of two arrays, may be other than zero: on a
@@ -776,6 +768,26 @@ def _same_elements(op: Op) -> bool:
         return op.name == "stablehlo.transpose"
     before, after = (types.tensor(text).shape or () for text in (op.inputs[0], op.outputs[0]))
     return [n for n in before if n != 1] == [n for n in after if n != 1]
+
+
+def _combined(op: Op, first: _Mask | None, second: _Mask | None) -> _Mask | None:
+    """Return where the result of ``op``, a product, sum or difference, may be other than zero: a diagonal or
+    banded matrix, or None. ``first`` and ``second`` are the masks of its operands."""
+    matrices = [m for m in (first, second) if m is not None and len(m.dimensions) == 2]
+    if op.name == "stablehlo.multiply":
+        return msgspec.structs.replace(matrices[0], ones=False) if matrices else None
+    if len(matrices) < 2 or matrices[0].dimensions != matrices[1].dimensions:
+        return None
+    return _Mask(matrices[0].dimensions, False, matrices[0].offsets | matrices[1].offsets)
+
+
+def _transposed(mask: _Mask, order: Sequence[int]) -> _Mask:
+    """Return the mask of a transposed array. Dimension k of the result is dimension ``order[k]`` of the
+    operand, whose mask is ``mask``."""
+    dimensions = [k for d in sorted(mask.dimensions) for k, before in enumerate(order) if before == d]
+    in_order = dimensions == sorted(dimensions)
+    offsets = mask.offsets if in_order else frozenset(-n for n in mask.offsets)
+    return _Mask(frozenset(dimensions), mask.ones, offsets)
 
 
 def _takes_rows(op: Op) -> bool:

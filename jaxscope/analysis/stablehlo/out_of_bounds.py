@@ -11,7 +11,7 @@ import msgspec
 
 from jaxscope.analysis.stablehlo import types, work
 from jaxscope.analysis.stablehlo.flow import BROADCAST, DEPTH, Flow, ReachedValue
-from jaxscope.analysis.stablehlo.module import CONSTANTS, INTEGER, Module, Op
+from jaxscope.analysis.stablehlo.module import CONSTANTS, INTEGER, SLICE_SIZES, Module, Op
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
@@ -25,7 +25,6 @@ ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 COMPARISONS: dict[str, Callable[[int, int], int]] = {"LT": operator.lt, "GE": operator.ge}
 TAKE = re.compile(r"_take(?:_\d+)?$")  # JAX's function behind jnp.take
 _SIZES = re.compile(r"sizes = \[([\d, ]*)\]")
-_SLICE_SIZES = re.compile(r"slice_sizes = array<i64: ([\d, ]*)>")
 _READ_AXES = re.compile(r"start_index_map = \[([\d, ]*)\]")
 _CHANGED_AXES = re.compile(r"scatter_dims_to_operand_dims = \[([\d, ]*)\]")
 _SINGLE = re.compile(r"inserted_window_dims = \[([\d, ]*)\]")
@@ -78,7 +77,7 @@ def _indices(flow: Flow, index: int) -> Iterator[tuple[int, int, int]]:
         windows = work.sizes(_SIZES, op.detail)
         starts = list(enumerate(_value(flow, ReachedValue(index), 1 + k) for k in range(len(sizes))))
     elif op.name == GATHER:
-        windows = work.sizes(_SLICE_SIZES, op.detail)
+        windows = work.sizes(SLICE_SIZES, op.detail)
         starts = _vector(flow, index, work.sizes(_READ_AXES, op.detail))
     else:
         windows = [1] * len(sizes)

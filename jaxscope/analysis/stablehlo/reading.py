@@ -55,8 +55,6 @@ class Reading(msgspec.Struct, frozen=True):
         operations that take long for each element, and of all others. None if the user's code has loops,
         whose iterations are not counted, or if the text has no operations.
       op_counts: operation -> how often it occurs, with called functions inlined and loop bodies counted once.
-      located: number of operations with a location.
-      resolved: number of operations for which a line of the user's code is known.
       arguments, results: the arguments and the results of the program.
       meshes: the meshes that the text defines.
       shardings: the shardings stated inside the program.
@@ -99,8 +97,6 @@ class Reading(msgspec.Struct, frozen=True):
     printed: int = 0
     work: tuple[int, int, int] | None = None
     op_counts: dict[str, int] = {}
-    located: int = 0
-    resolved: int = 0
     arguments: tuple[values.Value, ...] = ()
     results: tuple[values.Value, ...] = ()
     meshes: tuple[shardings.Mesh, ...] = ()
@@ -183,25 +179,7 @@ def analyze(
     """
     module = reader.read(text)
     sources = Sources(module, standing)
-    return analyze_module(
-        module, sources, captured=captured, paths=paths, dropped=dropped, donated=donated, aliased=aliased
-    )
-
-
-def analyze_module(
-    module: Module,
-    sources: Sources,
-    *,
-    captured: Sequence[Captured] = (),
-    paths: Sequence[str] = (),
-    dropped: Collection[int] = (),
-    donated: Collection[str] | None = None,
-    aliased: Collection[int] | None = None,
-) -> Reading:
-    """Analyze a parsed StableHLO module, as ``analyze`` does with a text and the same other arguments.
-    ``sources`` are the lines of the user's code that cause each operation of the module."""
     known = shardings.meshes(module)
-    located, resolved = sources.coverage()
     main = module.main()
     arguments = () if main is None else values.arguments(main, known, paths, dropped)
     results = () if main is None else values.results(main, known)
@@ -217,8 +195,6 @@ def analyze_module(
         printed=len(operations),
         work=work.Shares(module, sources).kinds(module),
         op_counts=_op_counts(operations, sources),
-        located=located,
-        resolved=resolved,
         arguments=arguments,
         results=results,
         meshes=tuple(known.values()),
@@ -263,6 +239,9 @@ def _problems(module: Module, sources: Sources) -> Iterator[Problem]:
     yield from module.problems
     if module.main() is None and module.ops:
         yield Problem(1, "no function @main: arguments, results and donation are unknown")
+    for op in module.ops:
+        if op.name not in NOT_OPERATIONS:
+            sources.locations.place(op.location)  # adds the location to ``unread`` if it cannot be read
     for text in sorted(sources.locations.unread)[:20]:
         yield Problem(0, f"a location that could not be read: {text[:80]}")
 

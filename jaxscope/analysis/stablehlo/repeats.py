@@ -11,12 +11,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 import msgspec
 
 from jaxscope.analysis import module_libraries
+from jaxscope.analysis.grouping import grouped
 from jaxscope.analysis.stablehlo import carries, periods, types
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import JAX_FILES, LIBRARIES, Sources
@@ -86,102 +87,123 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Repeated]:
-    """Return the blocks of operations that a program repeats, the largest first. Repetitions inside JAX's own
-    functions are left out, and those with fewer than LEAST_OPERATIONS (24) operations in all iterations."""
+    """Return the blocks of operations that the program ``module`` repeats, the largest first. Repetitions
+    inside JAX's own functions are left out, and those with fewer than LEAST_OPERATIONS (24) operations in all
+    iterations. ``sources`` are the lines of the user's code that cause the operations of ``module``."""
     kinds, weights = _kinds(module, sources)
-    blocks: dict[int, list[int]] = {}
-    for index, op in enumerate(module.ops):
-        if op.name not in CONSTANTS and op.name not in NOT_OPERATIONS and sources.times[op.function]:
-            blocks.setdefault(op.block, []).append(index)
-    found = _stretches(blocks, kinds, weights, LEAST_TIMES)
-    repeated = {i for members, s in found for i in members[s.start : s.end]}
-    growing: list[_Found] = []
-    total = sum(map(len, blocks.values()))
-    largest = max((s.period * s.times for _, s in found), default=0)
-    if total >= LEAST_OPERATIONS * GROWING_TIMES and largest < MOSTLY * total:
-        alike, _ = _kinds(module, sources, sizes=False)
-        growing = [
-            (members, s)
-            for members, s in _stretches(blocks, alike, weights, GROWING_TIMES)
-            if _grows(module, members, s)
-        ]
-        inside_growing = {i for members, s in growing for i in members[s.start : s.end]}
-        found = [f for f in found if not inside_growing.issuperset(f[0][f[1].start : f[1].end])] + growing
-        repeated |= inside_growing
-    listed = []
-    for members, stretch in found:
-        inside = members[stretch.start : stretch.end]
-        iterations = [inside[k : k + stretch.period] for k in range(0, len(inside), stretch.period)]
-        unknown_loop = _is_libraries(sources, iterations[0])
-        if not unknown_loop and _is_jax_own(sources, iterations[0]):
-            continue
-        first = module.ops[inside[0]]
-        source = _source(sources, iterations[1], inside, repeated)
-        under = _under(sources, iterations[1])
-        carried, summed = carries.between(module, iterations)
-        listed.append(
-            Repeated(
-                length=sum(weights[i] for i in iterations[0]),
-                times=stretch.times,
-                line=first.line,
-                carried=carried,
-                summed=summed,
-                in_loop=sources.in_loop(inside[0]),
-                source=source,
-                first=inside[0],
-                end=inside[-1] + 1,
-                backward=2 * sum(sources.backward(i) is True for i in iterations[1]) > len(iterations[1]),
-                under=under,
-                inner=[line for line in under if _repeats_within(sources, kinds, iterations[1], line)],
-                library=_library(sources, iterations[1], source) if source is not None else None,
-                heavy=any(module.ops[i].name in HEAVY for i in iterations[0]),
-                grows=(members, stretch) in growing,
-                unknown_loop=unknown_loop,
-            )
-        )
-    return sorted(listed, key=lambda r: (-r.length * r.times, r.line))
+    blocks = grouped(
+        (op.block, index)
+        for index, op in enumerate(module.ops)
+        if op.name not in CONSTANTS and op.name not in NOT_OPERATIONS and sources.times[op.function]
+    )
+    found = _stretches(blocks.values(), kinds, weights, LEAST_TIMES)
+    growing = _growing(sources, blocks.values(), weights, found)
+    inside_growing = {i for iterations in growing for i in _joined(iterations)}
+    repeated = inside_growing.union(*map(_joined, found))
+    others = [each for each in found if not inside_growing.issuperset(_joined(each))]
+    listed = [_described(sources, each, kinds, weights, repeated, grows=False) for each in others]
+    listed += [_described(sources, each, kinds, weights, repeated, grows=True) for each in growing]
+    return sorted(filter(None, listed), key=lambda r: (-r.length * r.times, r.line))
 
 
-_Found: TypeAlias = tuple[list[int], periods.Stretch]  # (the operations of a block, a part that repeats)
+_Iterations: TypeAlias = list[list[int]]  # of a repeated block: the indices of each iteration's operations
+
+
+def _joined(iterations: _Iterations) -> list[int]:
+    return [i for iteration in iterations for i in iteration]
+
+
+def _described(
+    sources: Sources,
+    iterations: _Iterations,
+    kinds: Sequence[int],
+    weights: Sequence[int],
+    repeated: set[int],
+    *,
+    grows: bool,
+) -> Repeated | None:
+    """Return the facts about the repeated block ``iterations``. Return None if it is from JAX's own code.
+
+    Args:
+      kinds, weights: what ``_kinds`` returns.
+      repeated: the indices of the operations in any repeated block.
+      grows: whether arrays become longer in each iteration.
+    """
+    ops, inside = sources.module.ops, _joined(iterations)
+    first, second = iterations[:2]
+    unknown_loop = _is_libraries(sources, first)
+    if not unknown_loop and _is_jax_own(sources, first):
+        return None
+    source, under = _source(sources, second, inside, repeated), _under(sources, second)
+    carried, summed = carries.between(sources.module, iterations)
+    return Repeated(
+        length=sum(weights[i] for i in first),
+        times=len(iterations),
+        line=ops[inside[0]].line,
+        carried=carried,
+        summed=summed,
+        in_loop=sources.in_loop(inside[0]),
+        source=source,
+        first=inside[0],
+        end=inside[-1] + 1,
+        backward=2 * sum(sources.backward(i) is True for i in second) > len(second),
+        under=under,
+        inner=[line for line in under if _repeats_within(sources, kinds, second, line)],
+        library=_library(sources, second, source) if source is not None else None,
+        heavy=any(ops[i].name in HEAVY for i in first),
+        grows=grows,
+        unknown_loop=unknown_loop,
+    )
 
 
 def _stretches(
-    blocks: dict[int, list[int]], kinds: Sequence[int], weights: Sequence[int], times: int
-) -> list[_Found]:
-    """Return the parts of blocks that repeat, the largest first, as (the operations of the block, the part of
-    them that repeats). If a part has few iterations, such as three layers, the repeating parts of each
-    iteration (such as its heads) are returned, too.
+    blocks: Iterable[Sequence[int]], kinds: Sequence[int], weights: Sequence[int], times: int
+) -> list[_Iterations]:
+    """Return the parts of ``blocks`` that repeat, the largest first. If a part has few iterations, such as
+    three layers, the repeating parts of each iteration (such as its heads) are returned, too.
 
     Args:
-      blocks: number of a block -> the indices of its operations.
+      blocks: for each block of operations, their indices.
       kinds: a number for each operation of the module. Operations that count as equal have equal numbers.
       weights: for each operation of the module, how many operations it stands for.
       times: the least number of repetitions.
     """
-    found: list[_Found] = []
-    for members in blocks.values():
+    found: list[_Iterations] = []
+    for members in blocks:
         if len(members) < times or sum(weights[i] for i in members) < LEAST_OPERATIONS:
             continue
         for stretch in periods.find([kinds[i] for i in members], times):
-            inside = members[stretch.start : stretch.end]
-            iterations = [inside[k : k + stretch.period] for k in range(0, len(inside), stretch.period)]
+            starts = range(stretch.start, stretch.end, stretch.period)
+            iterations = [[*members[k : k + stretch.period]] for k in starts]
             length = sum(weights[i] for i in iterations[0])
             if length >= LEAST_LENGTH and length * stretch.times >= LEAST_OPERATIONS:
-                found.append((members, stretch))
+                found.append(iterations)
             if stretch.times < FEW_TIMES:
-                found += _stretches(dict(enumerate(iterations)), kinds, weights, FEW_TIMES)
-    found.sort(key=lambda f: -sum(weights[i] for i in f[0][f[1].start : f[1].end]))
+                found += _stretches(iterations, kinds, weights, FEW_TIMES)
+    found.sort(key=lambda iterations: -sum(weights[i] for i in _joined(iterations)))
     return found[:MAX_LISTED]
 
 
-def _grows(module: Module, members: Sequence[int], stretch: periods.Stretch) -> bool:
+def _growing(
+    sources: Sources, blocks: Collection[Sequence[int]], weights: Sequence[int], found: Sequence[_Iterations]
+) -> list[_Iterations]:
+    """Return the parts of ``blocks`` that repeat if sizes do not count, and whose arrays grow in each
+    iteration. Empty if the program is small, or if one of the parts ``found``, which repeat with equal sizes,
+    is much of it (MOSTLY). The other arguments are those of ``_stretches``."""
+    total, largest = sum(map(len, blocks)), max((len(_joined(each)) for each in found), default=0)
+    if total < LEAST_OPERATIONS * GROWING_TIMES or largest >= MOSTLY * total:
+        return []
+    module = sources.module
+    alike, _ = _kinds(module, sources, sizes=False)
+    return [each for each in _stretches(blocks, alike, weights, GROWING_TIMES) if _grows(module, each)]
+
+
+def _grows(module: Module, iterations: _Iterations) -> bool:
     """Return whether at least GROWING_SHARE (a fifth) of an iteration's operations have a result that becomes
-    longer in each iteration (``_has_growing_result``). ``stretch`` is the part of ``members``, the operations
-    of a block, that repeats."""
-    inside = members[stretch.start : stretch.end]
-    turns = (inside[k :: stretch.period] for k in range(stretch.period))
-    changing = sum(_has_growing_result([module.ops[i].outputs for i in turn]) for turn in turns)
-    return changing >= GROWING_SHARE * stretch.period
+    longer in each iteration (``_has_growing_result``)."""
+    same = zip(*iterations, strict=True)  # each operation in all iterations
+    changing = sum(_has_growing_result([module.ops[i].outputs for i in each]) for each in same)
+    return changing >= GROWING_SHARE * len(iterations[0])
 
 
 def _has_growing_result(outputs: Sequence[Sequence[str]]) -> bool:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
 from jaxscope.analysis.attribution import NOBODY, Blame, blame
-from jaxscope.analysis.stablehlo.locations import MAX_FRAMES, NOWHERE, Locations, Place
+from jaxscope.analysis.stablehlo.locations import MAX_FRAMES, Locations, Place
 from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.keys import Frame
@@ -168,17 +168,6 @@ class Sources:
                 for key in dict.fromkeys((f.file, f.line) for f in self.frames(index)):
                     found.setdefault(key, []).append(index)
         return found
-
-    def coverage(self) -> tuple[int, int]:
-        """Return (located, resolved): the number of operations that have a location, and how many of these
-        operations have a known line of the user's code."""
-        located = resolved = 0
-        for index, op in enumerate(self.module.ops):
-            if op.name in NOT_OPERATIONS or self.place(index) == NOWHERE:
-                continue
-            located += 1
-            resolved += any(b.frame is not None for b in self.blames(index))
-        return located, resolved
 
     def _through_calls(self, own: Blame, function: int) -> tuple[Blame, ...]:
         """Return the lines that cause an operation of the function ``module.functions[function]``: the lines

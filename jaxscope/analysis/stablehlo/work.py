@@ -37,12 +37,16 @@ COMPARED = 20  # A comparison of a sort takes as long as about so many flops (a 
 
 def operations(op: Op) -> int:
     """Return how many arithmetic operations one execution of ``op`` needs; 0 if it computes nothing, or if a
-    shape is unknown.
+    shape is unknown. The number is
 
-    The number is the elements of the operand for a reduction, the elements written for an update of a slice,
-    flops for a matrix product or convolution, n^3 for the decomposition of a matrix with n rows and columns,
-    n^2 for each right side of a solver, 5 n log2(n) for a Fourier transform of n numbers, about 20 n log2(n)
-    for a sort of n numbers. For all others, such as elementwise ones, it is the elements of the result.
+    - for a matrix product or convolution, its flops,
+    - for a Fourier transform of n numbers, 5 n log2(n),
+    - for a sort of n numbers, about 20 n log2(n),
+    - for the decomposition of a matrix with n rows and columns, n^3,
+    - for each right side of a solver with such a matrix, n^2,
+    - for a reduction, the elements of the operand,
+    - for an update of a slice, the elements written,
+    - for all others, such as elementwise ones, the elements of the result.
     """
     if op.name in CONSTANTS or op.name in CALLS or op.name in NOT_OPERATIONS or op.name in _MOVES:
         return 0

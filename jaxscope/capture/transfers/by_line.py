@@ -27,8 +27,6 @@ from jaxscope.schema.events import Rounded, Transferred
 from jaxscope.schema.file_owner import Standing
 from jaxscope.schema.keys import Frame
 
-TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
-
 GROWN = 1.25
 WAITED_NS = 100_000  # a copy that takes longer has waited: a value that is computed already takes less
 CLOSE = 5  # a wait is close to the line's previous copy if it took over 1/CLOSE of the time since that copy

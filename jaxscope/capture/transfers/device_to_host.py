@@ -21,7 +21,8 @@ from typing import Any
 
 from jaxscope import jax_internals
 from jaxscope.capture import shield
-from jaxscope.capture.transfers.by_line import TO_HOST, EndedCall, Row, Transfers
+from jaxscope.capture.transfers.by_line import EndedCall, Row, Transfers
+from jaxscope.schema.transfers import TO_HOST
 
 
 class HostCopies:

@@ -24,7 +24,8 @@ import numpy as np
 
 from jaxscope import jax_internals
 from jaxscope.capture import rounding, shield
-from jaxscope.capture.transfers.by_line import BETWEEN, TO_DEVICE, EndedCall, Row, Transfers
+from jaxscope.capture.transfers.by_line import EndedCall, Row, Transfers
+from jaxscope.schema.transfers import BETWEEN, TO_DEVICE
 
 NOTHING: tuple[int, list[Any]] = (0, [])  # stands for a copy of which nothing is counted; never changed
 

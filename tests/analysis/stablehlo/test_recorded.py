@@ -58,5 +58,4 @@ def test_captured_arrays_and_donated_leaves_go_by_the_users_names(record):
     told = {d.path: d for d in step.donation}
     assert {p for p, d in told.items() if d.status == "aliased"} == {"net.hidden.kernel", "net.hidden.bias"}
     assert [a.name for a in step.arguments if a.shape == (4, 8)] == ["net.hidden.kernel"]
-    for result in (lookup, step):
-        assert result.problems == () and result.located == result.resolved > 0
+    assert lookup.problems == step.problems == ()

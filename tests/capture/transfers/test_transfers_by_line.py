@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from jaxscope.capture.transfers.by_line import MAX_ROWS, TO_DEVICE, TO_HOST, Transfers
+from jaxscope.capture.transfers.by_line import MAX_ROWS, Transfers
+from jaxscope.schema.transfers import TO_DEVICE, TO_HOST
 
 
 class Recording:
