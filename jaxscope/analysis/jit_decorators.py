@@ -119,6 +119,8 @@ def advice(
     imported = bool(names_of(found.imports, {"equinox"}))
     filtered = library not in MODULES and (of_equinox or imported)
     if isinstance(call.func, ast.Call):
+        if line_names.full_name(call.func.func, line_names.imported(found)).startswith("jax.scipy."):
+            return _jitted_with_object(call, call.func)
         return _jitted_transform(call, call.func, "equinox" if filtered else library or "")
     name, last = ast.unparse(call.func), last_name(call.func) or ""
     if not _is_plain(call):
@@ -168,6 +170,15 @@ def _jitted_transform(call: ast.Call, transform: ast.Call, owner: str) -> Jitted
     options = _statics(call)
     unknown = not options and len(call.args) + len(call.keywords) > FEW
     return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=unknown)
+
+
+def _jitted_with_object(call: ast.Call, made: ast.Call) -> Jitted | None:
+    """Return ``call``, which calls an object that is ``made`` on the line, in a jitted function that makes
+    the object: ``jax.jit(lambda x: gaussian_kde(x)(x))(...)``. jit does not accept the object itself."""
+    inside = (n for part in (*made.args, *call.args) for n in ast.walk(part))
+    arguments = ", ".join(dict.fromkeys(n.id for n in inside if isinstance(n, ast.Name)))
+    text = ast.unparse(call)
+    return Jitted(f"jax.jit(lambda {arguments}: {text})(...)") if len(text) <= MOST else None
 
 
 def _jitted_class(name: str, library: str) -> Jitted:

@@ -206,3 +206,9 @@ def test_a_function_of_the_standard_library_is_no_function_to_jit():
 def test_a_function_that_gets_a_module_needs_the_jit_of_its_library(imports, call, jit):
     source = f"{imports}\n\ndef predict(m, x):\n    return m(x)\n\ndef loss(model, x):\n    return {call}\n"
     assert jit_decorators.jit_for(source, "loss") == jit
+
+
+def test_an_object_of_jax_scipy_is_made_in_the_jitted_function():
+    source = "from jax.scipy.stats import gaussian_kde\nz = gaussian_kde(xy)(grid)\n"
+    found = jit_decorators.advice(source, 2, None)
+    assert found.call == "jax.jit(lambda xy, grid: gaussian_kde(xy)(grid))(...)"
