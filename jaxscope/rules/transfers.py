@@ -67,6 +67,7 @@ FEWEST_A_STEP = 4  # copies in one step, made by a loop inside the step, that ar
 MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # least share of time spent waiting: with steps, without
 FEW = 0.01  # share of the seconds of the run: a finding that saves less is a note
 FEW_ON_A_CPU = 0.1  # the same on a CPU, where the host's code and the computation share the cores
+ALMOST_ALL = 0.9  # share of the waits: advice that saves at least this share saves all of them, in words
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
 ROWS, IN_ALL = 1 << 20, 1 << 30  # bytes of one copy, and of all, if the line then takes some rows of the copy
 WHOLE_LOOP = (
@@ -319,7 +320,7 @@ def _title(
         "expression": expression,
         "helper": _helper(run, t),
         "seconds": Seconds(seconds),
-        "saved": message("saved", seconds=Seconds(avoidable)) if avoidable < seconds else None,
+        "saved": message("saved", seconds=Seconds(avoidable)) if avoidable < ALMOST_ALL * seconds else None,
     }
     if t.steps is None and function is not None:
         return message("read-in-loop", n=t.count, function=function, **fields)
