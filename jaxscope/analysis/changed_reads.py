@@ -15,7 +15,15 @@ from typing import NamedTuple, TypeAlias
 
 from jaxscope.analysis.loop_calls import names_in
 from jaxscope.analysis.mutation import MAKING
-from jaxscope.analysis.syntax import FUNCTION, Definition, definition, own_nodes, spans, syntax
+from jaxscope.analysis.syntax import (
+    FUNCTION,
+    Definition,
+    definition,
+    own_nodes,
+    single_targets,
+    spans,
+    syntax,
+)
 
 _Loop: TypeAlias = ast.For | ast.While
 _Scope: TypeAlias = ast.ClassDef | Definition
@@ -209,26 +217,15 @@ def _assignments(block: ast.AST, varying: set[str]) -> Iterator[ast.expr]:
     """Yield the targets of the ``for`` loops in ``block``, and of the assignments whose new value depends on
     a variable in ``varying`` or on the old value. Functions that the block defines are ignored."""
     if isinstance(block, ast.For):
-        yield from _targets(block.target)
+        yield from single_targets(block.target)
     for n in own_nodes(block):
         if isinstance(n, (ast.AugAssign, ast.For)):
-            yield from _targets(n.target)
+            yield from single_targets(n.target)
         elif isinstance(n, ast.Assign):
-            for target in (t for each in n.targets for t in _targets(each)):
+            for target in (t for each in n.targets for t in single_targets(each)):
                 read = {ast.unparse(m) for m in ast.walk(n.value) if isinstance(m, (ast.Name, ast.Attribute))}
                 if ast.unparse(target) in read or read & varying:
                     yield target
-
-
-def _targets(target: ast.expr) -> Iterator[ast.expr]:
-    """Yield the single targets of an assignment: ``a`` and ``b`` for ``a, *b``."""
-    if isinstance(target, (ast.Tuple, ast.List)):
-        for element in target.elts:
-            yield from _targets(element)
-    elif isinstance(target, ast.Starred):
-        yield from _targets(target.value)
-    else:
-        yield target
 
 
 def _names_set(loop: _Loop) -> set[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jaxscope.analysis.line_names import full_name, function, imported
-from jaxscope.analysis.syntax import function_around, syntax
+from jaxscope.analysis.syntax import function_around, single_targets, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
 # Functions of NumPy that get sizes, dtypes or Python numbers
@@ -95,24 +95,13 @@ def _traced_names(scope: ast.AST, names: dict[str, str]) -> set[str]:
             value = n.iter if isinstance(n, ast.For) else n.value
             if _is_traced(value, traced, names):
                 targets = n.targets if isinstance(n, ast.Assign) else [n.target]
-                traced |= {ast.unparse(part) for target in targets for part in _parts(target)}
+                traced |= {ast.unparse(part) for target in targets for part in single_targets(target)}
     return traced
 
 
 def _is_plain(parameter: ast.arg) -> bool:
     """Return whether the annotation of ``parameter`` says that it is no array."""
     return isinstance(parameter.annotation, ast.Name) and parameter.annotation.id in ("bool", "int", "str")
-
-
-def _parts(target: ast.expr) -> Iterator[ast.expr]:
-    """Yield the variables and attributes that an assignment to ``target`` sets."""
-    if isinstance(target, (ast.Tuple, ast.List)):
-        for element in target.elts:
-            yield from _parts(element)
-    elif isinstance(target, ast.Starred):
-        yield from _parts(target.value)
-    elif isinstance(target, (ast.Name, ast.Attribute)):
-        yield target
 
 
 def _is_traced(node: ast.AST, traced: set[str], names: dict[str, str]) -> bool:

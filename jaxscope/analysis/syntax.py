@@ -208,6 +208,17 @@ def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
             yield from own_nodes(child)
 
 
+def single_targets(target: ast.expr) -> Iterator[ast.expr]:
+    """Yield the single targets of an assignment: ``a`` and ``b`` for ``a, *b``."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from single_targets(element)
+    elif isinstance(target, ast.Starred):
+        yield from single_targets(target.value)
+    else:
+        yield target
+
+
 def assigned(scope: ast.AST, name: str) -> list[ast.expr]:
     """Return the expressions that ``scope`` assigns to ``name``, a variable or an attribute as text."""
     statements = (n for n in ast.walk(scope) if isinstance(n, ast.Assign))
