@@ -124,9 +124,34 @@ def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[st
                 return None
     assigned = [n for n in ast.walk(defined) if isinstance(n, ast.Assign)]
     for n in reversed(assigned):  # the names from which sizes are computed
+        if _reads_array(n.value, names):
+            continue  # size_from_value finds these
         if any(isinstance(target, ast.Name) and target.id in static for target in n.targets):
             static |= _names([n.value])
     return tuple(p for p in parameters if p in static)
+
+
+def size_from_value(source: str | None, line: int) -> str | None:
+    """Return the variable to which ``line`` assigns a number read from an array, if its function uses the
+    variable as a size: ``N = int(jnp.round(6 * sigma))``. None otherwise."""
+    found = syntax(source)
+    scope = function_around(found, line)
+    inside = list(ast.walk(scope)) if scope is not None else []
+    here = [n for n in inside if isinstance(n, ast.Assign) and n.lineno == line]
+    if not here or not isinstance(here[0].targets[0], ast.Name):
+        return None
+    name = here[0].targets[0].id
+    sizes = [part for n in inside if isinstance(n, ast.Call) for part in (*_shapes_of(n), *_sizes_of(n))]
+    slices = [n for n in inside if isinstance(n, ast.Slice)]
+    sizes += [part for n in slices for part in (n.lower, n.upper, n.step) if part is not None]
+    return name if name in _names(sizes) else None
+
+
+def _reads_array(value: ast.expr, names: dict[str, str]) -> bool:
+    """Return whether the expression ``value`` reads a number from a result of JAX: ``int(jnp.max(x))``."""
+    calls = [n for n in ast.walk(value) if isinstance(n, ast.Call)]
+    reads = [n for n in calls if last_name(n.func) in ("int", "float", "item")]
+    return bool(reads) and any(full_name(n.func, names).startswith("jax.") for n in calls)
 
 
 def _shapes_of(call: ast.Call) -> list[ast.expr]:

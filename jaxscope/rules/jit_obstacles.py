@@ -167,6 +167,9 @@ def _without_reading(run: Run, fix: Fix, read: Transfer, loop: tuple[str, int, i
     if indexed is not None:
         return extended(fix, "fix-index-of-list", line=at, expression=expression, list=indexed)
     source = sources.of(run)(at.file) if at is not None else None
+    size = sizes_under_jit.size_from_value(source, at.line) if at is not None else None
+    if size is not None:
+        return extended(fix, "fix-size-from-value", line=at, name=size)
     raises = at is not None and only_raises(source, at.line)
     if raises or text.lstrip().startswith("assert "):
         return extended(fix, "fix-check-outside", line=at, expression=expression)

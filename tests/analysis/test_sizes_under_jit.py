@@ -125,3 +125,22 @@ def of_value(value, n, key):
 )
 def test_parameters_that_stay_python_values_are_named(function, names):
     assert sizes_under_jit.python_parameters(PARAMETERS, function) == names
+
+
+SPECTRUM = """
+import jax.numpy as jnp
+def spectrum(x, sigma):
+    N = int(jnp.round(6 * sigma))
+    M = int(jnp.max(x))
+    window = jnp.exp(-jnp.arange(N) / sigma)
+    return [x[i : i + N] * window + M for i in range(0, len(x) - N, N // 2)]
+"""
+
+
+def test_a_size_that_is_read_from_an_array_is_found():
+    lines = SPECTRUM.splitlines()
+    at = next(n for n, line in enumerate(lines, 1) if "int(jnp.round" in line)
+    assert sizes_under_jit.size_from_value(SPECTRUM, at) == "N"
+    assert sizes_under_jit.size_from_value(SPECTRUM, at + 1) is None
+    assert sizes_under_jit.size_from_value(None, at) is None
+    assert sizes_under_jit.python_parameters(SPECTRUM, "spectrum") == ()

@@ -859,6 +859,10 @@ TEMPLATES = {
         "{fix}. jit traces the numbers in its arguments, also {item} at {line}, which has to stay a Python"
         " number: pass it as a static argument of its own"
     ),
+    "fix-size-from-value": (
+        "{fix}. In a jitted function, the size {name} ({line}) cannot be read from an array: compute {name}"
+        " before the call, and pass it as a static argument. JAX compiles one program for each {name}"
+    ),
     "fix-dynamic-slice": (
         "{fix}. In a jitted function, write {new} instead of {expression} at {line}: the bounds of a slice"
         " must be known while JAX traces"
