@@ -126,7 +126,9 @@ def advice(
     if not _is_plain(call):
         return None
     if last[:1].isupper():
-        return _jitted_class(name, library) if library in MODULES else None
+        # For Equinox, a lambda would be a new function in each call, and compiled each time.
+        made = f"({name})(...)" if library == "equinox" else f"(lambda: {name}(...))()"
+        return Jitted(MODULES[library] + made) if library in MODULES else None
     if library in MODULES and last not in FIRST:
         return None  # an object of the library is called, and its attributes are not only arrays
     if filtered:
@@ -179,13 +181,6 @@ def _jitted_with_object(call: ast.Call, made: ast.Call) -> Jitted | None:
     arguments = ", ".join(dict.fromkeys(n.id for n in inside if isinstance(n, ast.Name)))
     text = ast.unparse(call)
     return Jitted(f"jax.jit(lambda {arguments}: {text})(...)") if len(text) <= MOST else None
-
-
-def _jitted_class(name: str, library: str) -> Jitted:
-    """Return the call that makes an object of the class ``name`` of ``library``, one of MODULES, with jit."""
-    if library == "equinox":  # a lambda would be a new function in each call, and compiled each time
-        return Jitted(f"{MODULES[library]}({name})(...)")
-    return Jitted(f"{MODULES[library]}(lambda: {name}(...))()")
 
 
 def _is_object(file_syntax: Syntax, value: ast.expr, arrays: set[str]) -> bool:

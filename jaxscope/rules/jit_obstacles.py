@@ -147,7 +147,8 @@ def around_simulator(run: Run, loop: tuple[str, int, int]) -> Fix | None:
     counts: dict[tuple[Frame, str], int] = {}
     for t in transfers.transfers(run):
         at = t.source
-        if t.direction == transfers.TO_HOST and at is not None and _within(at, loop):
+        asked = t.direction == transfers.TO_HOST and t.kind not in transfers.NOT_ASKED
+        if asked and at is not None and _within(at, loop):
             counts[at, t.text or f"{t.kind}()"] = t.count or 0
     for at, text in sorted(counts, key=lambda read: -counts[read]):
         method = loop_calls.given_to_object(source, at.line)
