@@ -713,7 +713,7 @@ TEMPLATES = {
     ),
     "self-static": " self (if its attributes do not change), and for",
     "fix-one-size-or-numpy": (
-        "if no jitted function and no gradient runs this code, compute in NumPy: convert the arrays with"
+        "if no jitted function and no gradient runs this code, compute it in NumPy: convert the arrays with"
         " np.asarray, and call np instead of jnp. Or put the computation into one jitted function, and pad"
         " the arrays to one size, with a mask. Without padding, JAX compiles one program for each size,"
         " instead of one for each operation and size"
