@@ -803,8 +803,8 @@ TEMPLATES = {
         " attributes"
     ),
     "fix-numpy-in-callback": (
-        "in {function}, compute in NumPy: JAX passes jax.Arrays to {function}, and compiles each operation on"
-        " them outside jit. First convert its arguments with jax.tree.map(np.asarray, ...)"
+        "use NumPy in {function}: JAX passes jax.Arrays to {function}, and compiles each operation on them"
+        " outside jit. First convert the arguments with jax.tree.map(np.asarray, ...)"
     ),
     "fix-reads-value": (
         "{fix}. Inside jit, Python's if cannot test an array: at {line}, use jnp.where or jax.lax.cond"
@@ -852,7 +852,7 @@ TEMPLATES = {
         " with NumPy and take the element outside of the function"
     ),
     "fix-mask-index": (
-        "{fix}. A jitted function cannot index with the condition {condition} at {line}: write"
+        "{fix}. A jitted function cannot use a condition as an index ({condition} at {line}): write"
         " jnp.where(condition, new, old) instead"
     ),
     "fix-size-by-values": (
