@@ -202,7 +202,7 @@ def test_findings_and_the_ledger_name_function_line_and_seconds(found):
     }
     assert (
         first["fix"]
-        == "in the first call, too, pass state.count as an array that is not weakly typed: jnp.asarray(state.count, 'int32')"
+        == "in every call, including the first, pass state.count as an array that is not weakly typed: jnp.asarray(state.count, 'int32')"
     )
     entry = next(e for e in found["ledger"] if e["cause"] == "shape")
     assert (entry["path"], entry["count"], entry["seconds"], entry["source"]["line"]) == (

@@ -31,8 +31,8 @@ JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
 Findings
   ▲ JX103  train_step recompiled: state.count is no longer weakly typed;   8.6 s
            it changed from i32[] weak to i32[]  (step 2, train.py:140)
-           → in the first call, too, pass state.count as an array that is not
-             weakly typed: jnp.asarray(state.count, 'int32')
+           → in every call, including the first, pass state.count as an array
+             that is not weakly typed: jnp.asarray(state.count, 'int32')
   ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
            to i32[32,511]  (step 376, train.py:140)
            → pad batch['ids'] to the larger size, [32,512], in every call, and
@@ -46,11 +46,10 @@ Findings
            new object, because a lambda was created again at data.py:31
            (train.py:33)
            → define the function once, at module level, and jit it there; pass
-             the numbers and arrays that it reads from outside as further
-             arguments (name those that determine shapes in static_argnames). If
-             it uses an object that changes, such as an optimizer with a new
-             learning rate, create this object in the function, from the values
-             that are passed
+             the numbers and arrays that it reads from outside as arguments (in
+             static_argnames, list those that determine shapes). If it uses an
+             object that changes, such as an optimizer with a new learning rate,
+             create this object in the function, from the values that are passed
   · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
            itself compiles nothing (compared with compilation #3, the most

@@ -107,7 +107,7 @@ def test_containers_of_other_kinds_do_not_grow(found):
 def test_an_array_that_only_some_calls_have_is_passed_always_or_never(found):
     trees = [tree({"t": "dict"}, *paths) for paths in (["t['a']"], ["t['a']", "t['b']"])]
     assert [f for _, f in found(*trees)] == [
-        "pass t['b'] in every call, with a value that has no effect where it is missing now; or in no call, if it is not needed"
+        "pass t['b'] in every call: where it is missing now, use a value that has no effect. If it is not needed, pass it in no call"
     ]
 
 
@@ -174,7 +174,7 @@ def test_what_changes_beside_it_is_named_in_the_order_of_the_arguments(tmp_path)
             key(*(leaf(name, size) for name in "fbdace"), static=[Static("seen", str(size), "int", "value")]),
         )
     [fix] = [words.fix_text(f) for f in registry.findings(load(log.run)) if f.code == "JX107"]
-    named = ", ".join(f"{name} also changed shape in this call" for name in "fbd")
+    named = ", ".join(f"{name} also changed shape in this recompile" for name in "fbd")
     assert fix.endswith(f" ({named}, 3 more)")
 
 
@@ -201,7 +201,7 @@ def test_each_argument_that_is_none_at_times_is_named(found):
     [(_, fix)] = found(none, both)
     assert (
         fix
-        == "pass an array for t['a'] in every call (one that has no effect where None was passed); or None in every call, if t['a'] is not needed; do the same with t['b']"
+        == "pass an array for t['a'] in every call: where you pass None now, use an array that has no effect. If t['a'] is not needed, pass None in every call; do the same with t['b']"
     )
 
 

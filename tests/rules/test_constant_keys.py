@@ -54,7 +54,7 @@ def test_only_functions_whose_numbers_are_the_same_in_each_call_are_found(record
         f"eval_step {again}: key is a constant of its compiled program",
         f"mask {again}: raw is a constant of its compiled program",
         f"scanned {again}: key is a constant of its compiled program",
-        f"seeded {again}: its random key, which it makes from a seed in its code, is a constant of its compiled program",
+        f"seeded {again}: its random key (made from a seed in its code) is a constant of its compiled program",
     ]
     assert all(f.source is not None and "pass the random key" in words.fix_text(f) for f in found)
     assert [f.function.partition("@")[0] for f in found if f.severity == "note"] == ["eval_step"]

@@ -253,8 +253,8 @@ WORDS = {
     "haiku_init_by_name": "jitted = jax.jit(f.init, static_argnames='mode')",
     "linen_init": "jitted = jax.jit(net.init, static_argnames='train')",
     "package_that_reads": "if plots_of_somebody only reads the arrays, pass NumPy arrays (np.asarray)",
-    "mutable_self": "move apply out of the class, and remove its parameter self. Pass what it reads from self as arguments instead",
-    "object_that_never_changes": "make it a @dataclasses.dataclass(frozen=True) with fields instead of __init__",
+    "mutable_self": "move apply out of the class, and remove its parameter self. Pass the values that it reads from self as arguments instead",
+    "object_that_never_changes": "a @dataclasses.dataclass(frozen=True) with fields instead of __init__",
     "new_function": "define the function once, outside the function or loop that defines it again, and apply jax.value_and_grad and jit",
     "ordinary_number_through_nnx": "or pad x to [8] like the other batches",
 }

@@ -13,7 +13,7 @@ from jaxscope.schema.keys import Sharding
 
 ONE = Sharding("NamedSharding", "P('r',) on r=1", "0", (("r", 1, "Auto"),), "PartitionSpec('r',)", "device")
 BATCH = Sharding("NamedSharding", "P('b',) on b=1", "0", (("b", 1, "Auto"),), "PartitionSpec('b',)", "device")
-PLACED = "before the first call, but after state has its first axis (one entry for each device), give it the sharding of the results of jax.pmap: state = "
+PLACED = "before the first call, give state the sharding of the results of jax.pmap. Do this after state has got its first axis (one entry for each device): state = "
 
 
 @pytest.fixture

@@ -299,7 +299,7 @@ def test_functions_that_get_float64_one_after_another_are_one_finding_of_the_fir
     assert words.title(f) == (
         "overlap recompiled: x changed from f32[8] to f64[8]; the same change also recompiled basis and energy"
     )
-    assert words.fix_text(f).startswith("every result computed with a float64 array is float64, too")
+    assert words.fix_text(f).startswith("a result computed with a float64 array is also float64")
 
 
 def test_dtypes_of_32_bits_need_not_have_one_cause(tmp_path):

@@ -128,7 +128,7 @@ def test_a_number_of_a_module_is_held_as_an_array_only_where_python_does_not_ask
     assert f.severity == WARNING and words.fix_text(f).startswith(
         "if m.do.rate is only used in computations, store it as an array"
     )
-    assert "if a Python if or a shape depends on it, keep it the same" in words.fix_text(f)
+    assert "If an if statement or a shape depends on it, keep it the same" in words.fix_text(f)
 
 
 def test_a_partial_is_made_once_as_it_cannot_be_given_an_eq(found):
@@ -159,7 +159,7 @@ def test_what_a_partial_binds_is_not_new_where_it_takes_the_place_of_a_lambda(fo
 
 def test_each_cause_that_is_enough_by_itself_is_named_so_that_all_are_mended(found):
     f = found(key(leaf("a", 3), leaf("b", 3)), key(leaf("a", 3, dtype="bfloat16"), leaf("b", 4)))["JX101"]
-    assert f.path == "b" and words.fix_text(f).endswith("(a also changed dtype in this call)")
+    assert f.path == "b" and words.fix_text(f).endswith("(a also changed dtype in this recompile)")
 
 
 def test_what_compiles_nothing_by_itself_is_no_cause_beside_one_that_does(tmp_path):

@@ -2,9 +2,9 @@
 
 # The end of several fixes that define a function only once: what to do with the values that it captures.
 OUTSIDE = (
-    "pass the numbers and arrays that it reads from outside as further arguments (name those that determine"
-    " shapes in static_argnames). If it uses an object that changes, such as an optimizer with a new learning"
-    " rate, create this object in the function, from the values that are passed"
+    "pass the numbers and arrays that it reads from outside as arguments (in static_argnames, list those that"
+    " determine shapes). If it uses an object that changes, such as an optimizer with a new learning rate,"
+    " create this object in the function, from the values that are passed"
 )
 PADDING = (
     "let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"
@@ -14,20 +14,20 @@ TEMPLATES = {
     "recompiled": "{function} recompiled: {cause}{than}{also}",
     "recompiled-alike": "{function} recompiled {n} times: {cause}{than}{also}",
     "recompiled-weak-types": (
-        "{function} recompiled {n} times, each time because a weakly typed array in {roots} came back as an"
-        " ordinary array; most recently: {cause}{than}{also}"
+        "{function} recompiled {n} times, each time because an array in {roots} was no longer weakly typed;"
+        " most recently: {cause}{than}{also}"
     ),
     "recompiled-variously": "{function} recompiled {n} times, most recently: {cause}{than}{also}",
     "compared-with": " (compared with compilation #{number}, the most similar earlier one)",
     "passed-on": "{first}{also}",
     "fix-dtype-from-start": (
-        "every result computed with a {after} array is {after}, too. Find the {after} array, often a NumPy"
-        " array, from which {path} is computed, and convert it to {before}; or create all arrays as {after}"
-        " from the start"
+        "a result computed with a {after} array is also {after}. {path} comes from such an array, often a"
+        " NumPy array. Find this array, and convert it to {before}; or create all arrays as {after} from the"
+        " start"
     ),
     "fix-commit-from-start": (
-        "{fix}. A result computed from a committed array is committed, too: one such array therefore changes"
-        " what all functions receive"
+        "{fix}. A result computed from a committed array is also committed, so one committed array can make"
+        " several functions recompile"
     ),
     "also-recompiled": "; the same change also recompiled {names}",
     "resized-too": (
@@ -35,20 +35,19 @@ TEMPLATES = {
         " {seconds}"
     ),
     "fix-sizes-of-operations": (
-        "{fix}. If you pad, build and pad the array with NumPy (np.stack, np.pad), not jax.numpy, and use the"
-        " padded array on the lines named above, too: each operation of JAX on an array of another size"
-        " compiles again"
+        "{fix}. To pad, use NumPy (np.stack, np.pad), not jax.numpy. Also use the padded array on the lines"
+        " given above: outside jit, JAX compiles each operation again for each new size"
     ),
     "resized-there": "{n} of operations outside jit for the same changes of size, {seconds}",
-    "captured-others": "; {n} more because it captured other values: {seconds}",
+    "captured-others": "; it also recompiled {n} because it captured other values: {seconds}",
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
     "eager-operations": "{n} eager operations",
     "numbers-as-arguments": (
-        "{path} is a list of {n} numbers: for jit, each of them is an argument of {function}, so that the"
-        " program takes longer to compile and each call takes longer to start{also}"
+        "{path} is a list of {n} numbers. For jit, each of them is a separate argument of {function}: the"
+        " program takes longer to compile, and each call takes longer to start{also}"
     ),
-    "numbers-also": ". So are {lists}",
+    "numbers-also": ". The same is true of {lists}",
     "off-fast-path": "{calls} of {function} missed JAX's fast path and were slower: {cause}{than}",
     "evicted-from-fast-path": "{function} missed JAX's fast path: {cause}",
     "prediction": (
@@ -66,21 +65,19 @@ TEMPLATES = {
     "lines-from-to": "{first} to {last}",
     "loop-and-functions": "the loop at {line} (in {functions})",
     "lines-of-a-loop": "lines {numbers} in the loop at {line}",
-    "lines-of-a-loop-and-functions": (
-        "lines {numbers}, in the loop at {line} and in functions called from it,"
-    ),
-    "lines-of-a-function": "lines {numbers} of {functions}, which the loop at {line} calls,",
+    "lines-of-a-loop-and-functions": "lines {numbers} in the loop at {line} and in functions that it calls",
+    "lines-of-a-function": "lines {numbers} of {functions} (called in the loop at {line})",
     "lines-below-a-function": (
-        "lines {numbers} of {functions}, which the loop at {line} calls through {caller},"
+        "lines {numbers} of {functions} (called through {caller} in the loop at {line})"
     ),
     "calls-in-a-loop": "the calls of {function} in the loop at {line}",
-    "lines-of-one-function": "lines {numbers} of {function}, with the functions that they call,",
+    "lines-of-one-function": "lines {numbers} of {function} and the functions that they call",
     "fix-jit-parts": (
-        "put what these lines compute with JAX into one jitted function, or into a few, and compute constant"
-        " arrays with NumPy{pad}"
+        "move the operations of JAX on these lines into one jitted function, or into a few, and compute"
+        " constant arrays with NumPy{pad}"
     ),
-    "lines-of-a-callback": "lines {numbers} of {function}, which a compiled program calls back,",
-    "line-of-a-callback": "line {numbers} of {function}, which a compiled program calls back,",
+    "lines-of-a-callback": "lines {numbers} of {function} (a callback of a compiled program)",
+    "line-of-a-callback": "line {numbers} of {function} (a callback of a compiled program)",
     "same-loop-compiled": (
         "{loop} outside jit was compiled {n} times for the same operations, on lines {lines}; the"
         " compilations after the first took {seconds}"
@@ -88,15 +85,15 @@ TEMPLATES = {
     "compiled-in": "compiled in {seconds}",
     "fix-one-jitted-loop": (
         "JAX compiles a loop outside jit again for each new body function, and for each number of iterations."
-        " Define the body once, put the loop into one jitted function (run = jax.jit(lambda carry, xs:"
-        " jax.lax.scan(body, carry, xs))), and call it on all these lines. Pass what differs between the"
-        " lines as an argument. Use the same number of iterations everywhere: for example one loop over all"
-        " xs, instead of two loops over parts of them"
+        " Define the body once, and put the loop into one jitted function, for example run = jax.jit(lambda"
+        " carry, xs: jax.lax.scan(body, carry, xs)). Call this function on all these lines, and pass what"
+        " differs between them as an argument. Use the same number of iterations everywhere: for example one"
+        " loop over all xs, instead of two loops over parts of them"
     ),
     "fix-jit-loop-of-library": (
         "{library} runs this loop outside jit, with a new body in each call. Write one jitted function that"
-        " calls {library}, and call it on each of these lines; what differs between the calls (keys, samples,"
-        " data) becomes its arguments"
+        " calls {library}, and call this function on each of these lines. Pass what differs between the lines"
+        " (keys, samples, data) as arguments"
     ),
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
@@ -128,9 +125,9 @@ TEMPLATES = {
     "fix-with-others": "{fix} ({others})",
     "fix-as-passed": "{fix} ({parameter} is {name} at {line})",
     "fix-args-as-passed": "{parameter} is {name} at {line}; {fix}",
-    "fix-then": "{fix}. In addition, {then}, because {also}",
+    "fix-then": "{fix}. {also}: {then}",
     "also-changed": "{path} also {changed} in {calls}",
-    "in-this-call": "this call",
+    "in-this-call": "this recompile",
     "in-all-of-these": "all {n} recompiles",
     "in-some-of-these": "{n} of the recompiles",
     "more-of-them": "{n} more",
@@ -144,7 +141,7 @@ TEMPLATES = {
     "was-passed-differently": "was passed differently",
     "changed-sharding": "changed its sharding",
     "changed-mesh": "changed its mesh",
-    "was-sometimes-committed": "changed whether it is committed to a device",
+    "was-sometimes-committed": "changed between committed and uncommitted",
     "changed-memory-kind": "changed its memory kind",
     "changed-layout": "changed its layout",
     "fix-pad-before-jit": (
@@ -161,14 +158,14 @@ TEMPLATES = {
         "change nothing if you pad to these sizes already; otherwise pad to a few sizes, and " + PADDING
     ),
     "fix-jit-over-leaves": (
-        "remove jit from {function}, which runs once for each leaf of the tree; put the call of jax.tree.map"
-        " into a jitted function that gets the trees as arguments: one program then computes all leaves, and"
-        " one call runs it"
+        "remove jit from {function}, which runs once for each leaf of the tree. Put the call of jax.tree.map"
+        " into a jitted function that gets the trees as arguments: one call of one program then computes all"
+        " leaves"
     ),
     "fix-jit-over-layers": (
-        "remove jit from {function}, which the loop at {line} calls once for each layer; put this loop into a"
-        " jitted function that gets the parameters of all layers and everything else that changes, such as"
-        " random keys, as arguments: one program then computes all layers, and one call runs it"
+        "remove jit from {function}, which the loop at {line} calls once for each layer. Put this loop into a"
+        " jitted function. Its arguments are the parameters of all layers and everything else that changes,"
+        " such as random keys. One call of one program then computes all layers"
     ),
     "fix-few-sizes": "pad {path} to a few sizes, and " + PADDING,
     "fix-one-size": "pad {path} to one size, and " + PADDING,
@@ -183,8 +180,8 @@ TEMPLATES = {
     ),
     "fix-larger-size": "pad {path} to the larger size, {size}, in every call, and " + PADDING,
     "fix-one-length": (
-        "pad {path} to its longest length in every call, or, if the program makes it longer step by step,"
-        " create it with its full length before the loop, and write into it with .at[...].set or"
+        "pad {path} to its longest length in every call. If the program makes it longer step by step, create"
+        " it with its full length before the loop instead, and write into it with .at[...].set or"
         " jax.lax.dynamic_update_slice. In both cases, let no result depend on the padding: {how}"
     ),
     "pad-and-mask": (
@@ -193,10 +190,10 @@ TEMPLATES = {
         " [-1]"
     ),
     "pad-with-identity": (
-        "pad a matrix for solve with rows and columns of jnp.eye and a vector with zeros, and set to zero"
-        " what else belongs to the padding (jnp.arange(longest) < n, where n is the true length)"
+        "pad a matrix for solve with rows and columns of jnp.eye, and a vector with zeros. Set all other"
+        " values of the padding to zero (with the mask jnp.arange(longest) < n, where n is the true length)"
     ),
-    "pad-with-last": "pad sorted times with the last one",
+    "pad-with-last": "pad sorted times with the last time",
     "fix-preallocate": (
         "create {path} with its final length before the loop, write into it with {how}, and mask the part"
         " that is not written yet"
@@ -208,27 +205,29 @@ TEMPLATES = {
         " {function} returns it"
     ),
     "or-write-a-float": ", or write 1.0 instead of 1",
-    "fix-typed-array": "in the first call, too, pass {path} as an array that is not weakly typed: {typed}",
+    "fix-typed-array": (
+        "in every call, including the first, pass {path} as an array that is not weakly typed: {typed}"
+    ),
     "fix-convert-for-library": (
-        "{library} passes Python numbers and other numbers as {path}: give {library} a function that calls"
-        " the jitted one with {typed} instead of {path}"
+        "{library} passes {path} as a Python number in some calls only. Give {library} a function that calls"
+        " the jitted function with {typed} instead of {path}"
     ),
     "fix-typed-leaves": (
         "before the loop, convert the weakly typed arrays in {root}{leaves}:"
         " {root} = jax.tree.map(lambda x: {convert}, {root}){copies}"
     ),
     "weak-leaves": " ({paths})",
-    "then-create-copies": "; then create {copies} from it",
-    "fix-one-key-type": "create all random keys in the same way: jax.random.key(seed), with one impl",
+    "then-create-copies": "; then create {copies} from the result",
+    "fix-one-key-type": "create all random keys in the same way: jax.random.key(seed), with the same impl",
     "fix-number-as-array": "pass {path} as an array in every call, including the first: {typed}",
     "fix-none-or-array": (
-        "pass an array for {path} in every call (one that has no effect where None was passed); or None in"
-        " every call, if {path} is not needed"
+        "pass an array for {path} in every call: where you pass None now, use an array that has no effect. If"
+        " {path} is not needed, pass None in every call"
     ),
     "fix-growing-tree": "use one array of the final size instead of a collection that grows",
     "fix-always-or-never": (
-        "pass {path} in every call, with a value that has no effect where it is missing now; or in no call,"
-        " if it is not needed"
+        "pass {path} in every call: where it is missing now, use a value that has no effect. If it is not"
+        " needed, pass it in no call"
     ),
     "fix-same-order": (
         "pass {path} with its keys in the same order in every call: sort them, or pass a plain dict, whose"
@@ -277,18 +276,18 @@ TEMPLATES = {
         " time{captured}"
     ),
     "pass-what-it-captures": (
-        ". The function captures {names}: pass {what} to {function} as an ordinary argument, and from there"
-        " to the function"
+        ". This function captures {names}: pass {what} to {function} as an ordinary argument; {function} then"
+        " passes {what} on to this function"
     ),
     "fix-one-optimizer": (
         "create the optax optimizer ({path}) once, before the loop, and use the same object each time. If its"
-        " learning rate or another hyperparameter has to change, create it as in"
-        " optax.inject_hyperparams(optax.adam)(learning_rate=...), make its state with init, and before each"
-        " step set {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
+        " learning rate or another hyperparameter has to change, create the optimizer with"
+        " optax.inject_hyperparams(optax.adam)(learning_rate=...) and its state with init. Before each step,"
+        " set {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-function-without-self": (
-        "move {function} out of the class, and remove its parameter {path}. Pass what it reads from {path} as"
-        " arguments instead: arrays and numbers are ordinary arguments{because}"
+        "move {function} out of the class, and remove its parameter {path}. Pass the values that it reads"
+        " from {path} as arguments instead, arrays and numbers as ordinary arguments{because}"
     ),
     "fix-pass-its-parts": (
         "pass the arrays and numbers of {path} that the function uses as separate arguments, instead of"
@@ -299,34 +298,35 @@ TEMPLATES = {
         " JAX would then use compiled code that contains the old values"
     ),
     "fix-share-object": (
-        "use one {name} object for all calls{made}. If the calls need different {name} objects, move these"
-        " functions out of the class; what they read from the object then becomes their arguments"
+        "use one {name} object for all calls{made}. If you need different {name} objects, move these"
+        " functions out of the class, and pass what they read from the object as arguments"
     ),
     "made-at-lines": ": at present, objects are created or copied (copy.deepcopy) at {lines}",
     "fix-eq-and-hash": (
         "create {path} once, before the loop; or, if its attributes never change, define __eq__ and __hash__"
-        " in its class so that they compare the attributes"
+        " in its class, both of them from the attributes"
     ),
     "fix-frozen-fields": (
-        "create {path} once, before the loop; or, if all attributes of {name} are numbers, texts and the like"
-        " (no arrays, and no functions or optimizers that are created again), make it a"
-        " @dataclasses.dataclass(frozen=True) with fields instead of __init__"
+        "create {path} once, before the loop. Or make {name} a @dataclasses.dataclass(frozen=True) with"
+        " fields instead of __init__. For this, all its attributes must be numbers, strings and the like: no"
+        " arrays, and no functions or optimizers that are created again"
     ),
     "fix-frozen-dataclass": (
-        "create {path} once, before the loop; or, if all attributes of {name} are numbers, texts and the like"
-        " (no arrays, and no functions or optimizers that are created again), make it a"
-        " @dataclasses.dataclass(frozen=True), which defines __eq__ and __hash__"
+        "create {path} once, before the loop. Or make {name} a @dataclasses.dataclass(frozen=True), which"
+        " defines __eq__ and __hash__. For this, all its attributes must be numbers, strings and the like: no"
+        " arrays, and no functions or optimizers that are created again"
     ),
     "fix-array-field": (
-        "if {path} is only used in computations, store it as an array (a child of the pytree node); if a"
-        " Python if or a shape depends on it, keep it the same from call to call"
+        "if {path} is only used in computations, store it as an array (a child of the pytree node). If an if"
+        " statement or a shape depends on it, keep it the same from call to call"
     ),
     # -- fixes: function objects, options, caches --------------------------------------------------------
     "fix-jit-method-once": (
-        "jit the bound method once, in __init__, and keep it: self.jitted = {jitted}, and call self.jitted."
-        " JAX then compiles the method once for each {owner} object: create one object, and use it for all"
-        " calls. If the program needs many {owner} objects (scikit-learn, for example, copies them), write a"
-        " function outside of the class instead, pass it what it reads from self, and jit it once"
+        "jit the bound method once, in __init__: self.jitted = {jitted}. Then call self.jitted. JAX compiles"
+        " the method once for each {owner} object: create one object, and use it for all calls. If the"
+        " program needs many {owner} objects (scikit-learn, for example, copies them), write a function"
+        " outside of the class instead. Jit this function once, and pass it the values that the method reads"
+        " from self"
     ),
     "fix-jit-library-method-once": (
         "create one {owner} object, and jit its method once: {method} = jax.jit(object.{method}). Call this"
@@ -336,18 +336,18 @@ TEMPLATES = {
     "fix-jit-partial-once": (
         "if the values that functools.partial binds never change, create the partial and jit it once, outside"
         " of all code that runs repeatedly. If they change, jit the function without the partial, once, and"
-        " pass these values as arguments{differentiated}; in static_argnames, list arguments that are"
-        " functions, strings, bools, or numbers that determine shapes"
+        " pass these values as arguments. In static_argnames, list arguments that are functions, strings,"
+        " bools, or numbers that determine shapes{differentiated}"
     ),
     "fix-pass-bound-values": (
-        "outside of all code that runs repeatedly, create one partial that binds only values that never"
-        " change, and jit it once. Of the values that changed, {values}, pass as arguments those that the"
-        " function reads{differentiated}. In static_argnames, list arguments that are functions, strings,"
-        " bools, or numbers that determine shapes: each of their new values compiles again"
+        "create one partial that binds only values that never change, and jit it once, outside of all code"
+        " that runs repeatedly. These values changed: {values}. Pass those that the function reads as"
+        " arguments. In static_argnames, list arguments that are functions, strings, bools, or numbers that"
+        " determine shapes: each new value of these compiles again{differentiated}"
     ),
     "count-for-argnums": (
-        " (values that were bound by position come first: then {transformation} needs another argnums, which"
-        " counts them, too, as in {transformation}(loss, argnums=1))"
+        ". Values that were bound by position become the first arguments: {transformation} then needs another"
+        " argnums, for example {transformation}(loss, argnums=1)"
     ),
     "fix-define-at-module-level": "define the function once, at module level, and jit it there; " + OUTSIDE,
     "fix-define-and-wrap-once": (
@@ -359,20 +359,21 @@ TEMPLATES = {
         " it there; " + OUTSIDE
     ),
     "fix-larger-cache": (
-        "use functools.lru_cache(maxsize=None) on {maker}, or a larger number than {size}: the program calls"
+        "use functools.lru_cache(maxsize=None) on {maker}, or a maxsize larger than {size}: the program calls"
         " {maker} with more than {size} sets of arguments. The cache drops the least recently used of these"
         " sets, and {maker} then defines the function again for them"
     ),
     "fix-define-for-all-objects": (
         "{maker} defines the function again for each {owner} object. Define and jit the function once,"
-        " outside of the class, and create there, too, what is the same for all objects, such as a model. The"
-        " function then cannot read self: " + OUTSIDE + ". Arrays of other shapes compile it again in any"
-        " case"
+        " outside of the class. There, also create what is the same for all objects, such as a model. The"
+        " function then cannot read self: "
+        + OUTSIDE
+        + ". JAX still compiles it again for arrays of other shapes"
     ),
     "fix-call-maker-once": (
-        "each call of {maker} defines the function again. Call {maker} once, before the code that runs"
-        " repeatedly, and jit what it returns, unless {maker} does that itself. Use this jitted function in"
-        " all calls"
+        "each call of {maker} defines the function again. Call {maker} only once, before the code that runs"
+        " repeatedly. If the function that it returns is not jitted, jit it. Use this jitted function in all"
+        " calls"
     ),
     "fix-call-maker-for-each": (
         "each call of {maker} defines the function again. Call {maker} only once for each set of arguments,"
@@ -386,14 +387,14 @@ TEMPLATES = {
     "fix-one-set-of-options": (
         "jit the function once, with one set of options, and call the result everywhere"
     ),
-    "after-clearing": "{finding}; JAX's caches were cleared before most of these",
+    "after-clearing": "{finding}; JAX's caches were cleared before most of these recompiles",
     "fix-do-not-clear": (
         "do not clear the caches{lines} while the program still calls the same functions, because JAX then"
         " compiles them again{library}"
     ),
     "fix-and-keep-caches": (
         "{fix}. JAX's caches were also cleared before most of these recompiles: do not clear them{lines}."
-        " Either change alone saves nothing"
+        " Make both changes: one alone saves nothing"
     ),
     "cleared-elsewhere": (
         ". If your code does not clear them, a library does (search for clear_cache in the libraries that you"
@@ -401,7 +402,8 @@ TEMPLATES = {
     ),
     "called-at-lines": " (at {lines})",
     "fix-call-compiled": (
-        "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
+        "call the object that .lower(...).compile() returned, or call .lower with the arguments of the real"
+        " call"
     ),
     "computes-with-old-value": (
         "{function} computes with an old value of {name}{line}: {change}; JAX does not trace again when"
@@ -422,8 +424,8 @@ TEMPLATES = {
     "another-value": "another {value}",
     "read-by-another": "{where} of {reader}",
     "traced-with-value": "{program} read {name} ({where}) as {before}",
-    "unnamed-key": "its random key, which it makes from a fixed seed or captures,",
-    "seeded-key": "its random key, which it makes from a seed in its code,",
+    "unnamed-key": "its random key (captured, or made from a fixed seed)",
+    "seeded-key": "its random key (made from a seed in its code)",
     "a-trace": "its trace",
     "traced-again-with-new-value": "traced again with the new value",
     "changed-at-call": "it was {after} at a call that was not traced again",
@@ -432,7 +434,8 @@ TEMPLATES = {
     "at-the-end": "when the program ended",
     "at-the-end-of-a-step": "at the end of a step",
     "fix-pass-what-is-written-into": (
-        "pass {name} as an argument: the compiled program does not see values that are written into it later"
+        "pass {name} as an argument: the compiled program does not see values that are written into {name}"
+        " later"
     ),
     "fix-pass-or-make-anew": (
         "pass {name} as an argument, or create a new object instead of changing the old object"
@@ -459,12 +462,13 @@ TEMPLATES = {
         " {key}"
     ),
     "fix-fold-device": (
-        "inside the shard_map, draw from jax.random.fold_in({key}, jax.lax.axis_index(axis)), so that"
-        " each device has its own numbers; change nothing if all devices need equal numbers"
+        "inside the shard_map, draw from jax.random.fold_in({key}, jax.lax.axis_index(axis)), where axis is"
+        " the name of the mesh axis: each device then draws different numbers. Change nothing if all devices"
+        " need equal numbers"
     ),
     "differs-on-devices": (
         "the out_specs of the shard_map of {function} say that {result} {have} the same value on all devices"
-        " of the mesh axis {axes}, but each device computes a different value, from its part of the data"
+        " of the mesh axis {axes}. But each device computes a different value, from its part of the data"
     ),
     "fix-mean-over-devices": (
         "inside the shard_map, combine the values of the devices: for a mean, x = jax.lax.pmean(x, {axes})."
@@ -481,11 +485,11 @@ TEMPLATES = {
         " to have the same random numbers"
     ),
     "statistics-ignored": (
-        "line {line} gets new batch statistics from {call}, but nothing reads {name}, which contains them:"
-        " the model is evaluated with the statistics that it had before the training"
+        "line {line} stores the new batch statistics from {call} in {name}, but nothing reads {name}: the"
+        " model is evaluated with the statistics that it had before the training"
     ),
     "fix-keep-statistics": (
-        "where the gradient is computed, also get {name} from the loss (has_aux=True), write state ="
+        "also return {name} from the loss, with has_aux=True for the gradient. Then write state ="
         " state.replace(batch_stats={name}['batch_stats']), and pass this state to the next step"
     ),
     "may-not-have-run": "{finding}. It is not known whether this run called {function}",
@@ -505,11 +509,11 @@ TEMPLATES = {
     ),
     "context-not-entered": ("line {line} has no effect: what {call} returns works only in a with statement"),
     "fix-assign-back": (
-        "assign the result, {name} = {call}, and use this {name} from there on (a function must return"
-        " it){frozen}; or delete the line if the change is not wanted"
+        "assign the result: {name} = {call}. Use this {name} from there on (a function must return it). If"
+        " the change is not wanted, delete the line{frozen}"
     ),
     "or-replace-field": (
-        ". If {owner} cannot be changed, as a NamedTuple, make a new one: {owner} ="
+        ". If {owner} cannot be changed, for example a NamedTuple, make a new one: {owner} ="
         " {owner}._replace({field}=...)"
     ),
     "fix-assign-result": ("assign the result of {call} to the variable that the program uses from there on"),
@@ -527,11 +531,11 @@ TEMPLATES = {
     "on-lines": "on lines {lines}",
     "key-drawn-and-returned": (
         "{function} draws from {key} on line {drawn} and then returns it. Line {call} passes it to the next"
-        " call, which draws from it again (line {again}): the random numbers of the two calls depend on each"
-        " other"
+        " call of {function}, which draws from it again (line {again}): the random numbers of the two calls"
+        " depend on each other"
     ),
     "fix-return-unused-key": (
-        "split the key before the first draw, {key}, {subkeys} = jax.random.split({key}{n}), draw only from"
+        "split the key before the first draw: {key}, {subkeys} = jax.random.split({key}{n}). Draw only from"
         " {subkeys}, and return {key}"
     ),
     "fix-split-key": (
@@ -558,20 +562,20 @@ TEMPLATES = {
         "; and in one iteration, {n} calls draw from {key}, so that their random numbers are not independent"
     ),
     "fix-key-of-iteration": (
-        "draw from another key in each iteration: jax.random.fold_in({key}, i), where i is the number of"
-        " the iteration; or, in a jax.lax.scan over jax.random.split({key}, n), from the element that the"
-        " body gets; or a new key: the body splits the key in the carry, draws from one new key, and"
-        " returns the other new key in the carry. Change nothing if all iterations are meant to have the"
-        " same random numbers"
+        "draw from another key in each iteration: jax.random.fold_in({key}, i), where i is the number of the"
+        " iteration. Or use a jax.lax.scan over jax.random.split({key}, n), and draw from the key that the"
+        " body gets. Or put the key into the carry, split it in the body, draw from one new key, and return"
+        " the other new key in the carry. Change nothing if all iterations are meant to have the same random"
+        " numbers"
     ),
     "one-key-in-program-loop": (
         "{function} draws the same random numbers ({draws}, {lines}) in each iteration of the jax.lax"
         " loop at line {loop}, because the loop does not change the key"
     ),
     "fix-key-in-state": (
-        "use another key in each iteration: pass jax.random.split(key, n) to scan as xs, or carry the key"
-        " and split it in the body. If a module draws (dropout), carry its random state (keys and counters)"
-        " in the scan, and return the new state from {function}. Change nothing if all iterations"
+        "use another key in each iteration: pass jax.random.split(key, n) to scan as xs, or carry the key and"
+        " split it in the body. If a module draws random numbers (dropout), carry its random state (keys and"
+        " counters) in the scan, and return the new state from {function}. Change nothing if all iterations"
         " are meant to have the same random numbers"
     ),
     "loop-on-line": "the loop on line {line}",
@@ -594,8 +598,8 @@ TEMPLATES = {
         " jax.random.fold_in({key}, i) where i is the number of the iteration"
     ),
     "fix-new-keys": (
-        "split a new key in each iteration, into one key for each device: key, new = jax.random.split(key),"
-        " where key is one random key, and pass jax.random.split(new, jax.device_count()) instead of {key}"
+        "in each iteration, make new keys, one for each device: key, new = jax.random.split(key), where key"
+        " is a single random key. Then pass jax.random.split(new, jax.device_count()) instead of {key}"
     ),
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
@@ -609,8 +613,8 @@ TEMPLATES = {
         " request it for the result with out_shardings= of jit"
     ),
     "fix-place-object": (
-        "before the first call, give the arrays of {path} the sharding with which {function} leaves them,"
-        " {sharding}: {path} = jax.device_put({path}, NamedSharding(mesh, PartitionSpec()))"
+        "before the first call, give the arrays of {path} the sharding that they have after {function}"
+        " ({sharding}): {path} = jax.device_put({path}, NamedSharding(mesh, PartitionSpec()))"
     ),
     "fix-keep-sharding": (
         "before the first call, use jax.device_put to give {leaves}{path} the sharding with which {function}"
@@ -623,27 +627,28 @@ TEMPLATES = {
         " in their collectives, so that their results have the same sharding"
     ),
     "fix-place-for-pmap": (
-        "before the first call, but after {path} has its first axis (one entry for each device), give it the"
-        " sharding of the results of jax.pmap: {path} = jax.device_put({path}, jax.sharding.NamedSharding("
-        "jax.sharding.Mesh(jax.devices(), ('{axis}',)), jax.sharding.PartitionSpec('{axis}')))"
+        "before the first call, give {path} the sharding of the results of jax.pmap. Do this after {path} has"
+        " got its first axis (one entry for each device): {path} = jax.device_put({path},"
+        " jax.sharding.NamedSharding(jax.sharding.Mesh(jax.devices(), ('{axis}',)),"
+        " jax.sharding.PartitionSpec('{axis}')))"
     ),
     "fix-pass-through-pmap": (
-        "before the first call, but after {path} has its first axis (one entry for each device), give it the"
-        " sharding of the results of jax.pmap: {path} = jax.pmap(lambda a: a)({path})"
+        "before the first call, give {path} the sharding of the results of jax.pmap. Do this after {path} has"
+        " got its first axis (one entry for each device): {path} = jax.pmap(lambda a: a)({path})"
     ),
     "fix-place-replicas": (
         "replicate of Flax compiles a program for each shape of an array; jax.device_put compiles nothing."
-        " Instead of params = replicate(params), write sharding = jax.sharding.NamedSharding("
-        "jax.sharding.Mesh(jax.devices(), ('batch',)), jax.sharding.PartitionSpec('batch')), with the"
-        " axis_name of pmap for 'batch', and params = jax.device_put(jax.tree.map(lambda a:"
+        " Write sharding = jax.sharding.NamedSharding(jax.sharding.Mesh(jax.devices(), ('batch',)),"
+        " jax.sharding.PartitionSpec('batch')), with the axis_name of your pmap instead of 'batch'. Then"
+        " replace params = replicate(params) by params = jax.device_put(jax.tree.map(lambda a:"
         " np.broadcast_to(a, (jax.device_count(), *np.shape(a))), params), sharding)"
     ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",
     "fix-commit-object": (
         "before the first call, commit all arrays of {path} to the device of the other arguments:"
-        " nnx.update({path}, jax.device_put(nnx.state({path}), device)), where device is jax.devices()[0] if"
-        " there is only one"
+        " nnx.update({path}, jax.device_put(nnx.state({path}), device)). If there is only one device, it is"
+        " jax.devices()[0]"
     ),
     "fix-same-commitment": (
         "before the first call, put {path} on the device of the other arguments with jax.device_put, so that"
@@ -676,7 +681,7 @@ TEMPLATES = {
     "fix-split-twice": (
         "this line takes the keys out of an array one at a time, and runs operations for each. Write {first},"
         " new = jax.random.split({key}) and {others} = jax.random.split(new, {n}): {others} is then one array"
-        " of keys, which jax.vmap takes as it is. The random numbers are others than now{same}"
+        " of keys, which you can pass to jax.vmap. This changes the random numbers{same}"
     ),
     "same-on-lines": ". Do the same {where}",
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray({array})",
@@ -685,9 +690,9 @@ TEMPLATES = {
     ),
     "fix-iterate-keys": (
         "this line takes keys out of an array one at a time, and runs operations for each. Pass the whole"
-        " array of keys to one jitted call (jax.vmap, with 0 in in_axes for the keys), or pass the key and"
-        " the number i, and make the key in the jitted function: jax.random.fold_in(key, i), which draws"
-        " other numbers"
+        " array of keys to one jitted call (jax.vmap, with 0 in in_axes for the keys). Or pass one key and"
+        " the number i, and make the new key in the jitted function: jax.random.fold_in(key, i). The second"
+        " way changes the random numbers"
     ),
     "fix-give-numpy": (
         "convert arrays to NumPy (np.asarray) before you pass them to {library}, which reads their elements"
@@ -697,21 +702,21 @@ TEMPLATES = {
         "apply jit to {function}, or to a function that calls it, with static_argnums or static_argnames"
         " for{method} arguments that are functions, Python bools, strings, or numbers that determine shapes."
         " Calls with the same shapes and dtypes then use one program. Or define the loop body or branch once,"
-        " outside the code that runs repeatedly; values that it reads from outside must then be part of the"
-        " loop's state"
+        " outside the code that runs repeatedly; pass the values that it reads from outside in the carry of"
+        " the loop, or as operands of the branch"
     ),
     "fix-jit-making-function": (
         "{line} passes a new function as {parameter} each time, so jax.jit({function}) would compile again"
-        " for each. Write one jitted function that creates {parameter} and calls {function} with it. The"
-        " arrays and numbers from which {parameter} is created must be arguments of this function; name those"
-        " that determine shapes in static_argnames"
+        " for each new function. Write one jitted function that creates {parameter} and calls {function} with"
+        " it. The arrays and numbers from which {parameter} is created must be arguments of this jitted"
+        " function; in static_argnames, list those that determine shapes"
     ),
     "self-static": " self (if its attributes do not change), and for",
     "fix-one-size-or-numpy": (
-        "compute this in NumPy (convert the arrays with np.asarray, and call np instead of jnp), unless a"
-        " jitted function or a gradient runs this line, too. Or put the computation into one jitted function,"
-        " and pad the arrays to one size, with a mask; without padding, JAX compiles one program for each"
-        " size instead of one for each operation"
+        "if no jitted function and no gradient runs this code, compute it in NumPy: convert the arrays with"
+        " np.asarray, and call np instead of jnp. Or put the computation into one jitted function, and pad"
+        " the arrays to one size, with a mask. Without padding, JAX compiles one program for each size,"
+        " instead of one for each operation and size"
     ),
     "fix-exponent": (
         "in x ** n with a Python int n, JAX compiles one operation for each n: write x **"
@@ -729,24 +734,24 @@ TEMPLATES = {
     ),
     "fix-jit-around": "move the computation of {lines}{inside} into one jitted function, or do it in NumPy",
     "fix-jit-with-definition": (
-        "each call of {outer} passes a new function here ({name}), which jit would compile again: put the"
-        " computation of {outer}, with the definition of this function, into one jitted function outside of"
-        " {outer}"
+        "each call of {outer} passes a new function ({name}) on this line, so jit would compile again each"
+        " time. Put the computation of {outer}, with the definition of this function, into one jitted"
+        " function outside of {outer}"
     ),
     "fix-jit-around-call": "move the computation of {lines}{inside} into one jitted function",
     "this-line": "this line",
     "lines-in": "lines {numbers}",
     "inside-function": " (in {function})",
     "fix-jit-step": (
-        "put {what} into a function outside the loop that gets all values that change as arguments, and"
-        " apply {how} to it: JAX then compiles it as one program{state}"
+        "put {what} into a function outside the loop, with all values that change as arguments, and apply"
+        " {how} to this function: JAX then compiles it as one program{state}"
     ),
     "of-an-iteration": "the computation of one iteration of the loop at {loop}",
     "of-lines-in-each-iteration": ("what lines {numbers} compute in each iteration of the loop at {loop}"),
     "of-line-in-each-iteration": "what line {numbers} computes in each iteration of the loop at {loop}",
     "fix-one-program-each-size": (
-        "{fix}. JAX compiles it again for each size of the arrays: if there are many sizes, pad to a few,"
-        " with a mask"
+        "{fix}. JAX compiles the jitted function again for each size of its arrays: if there are many sizes,"
+        " pad to a few, with a mask"
     ),
     "fix-one-size-first": (
         "{first}. Without this change, jit would compile everything again for each size, which can take"
@@ -754,9 +759,9 @@ TEMPLATES = {
     ),
     "pad-to-one-size": "pad the arrays whose sizes change to one size, and mask the padding",
     "fix-jit-around-read": (
-        "in each iteration, {method} needs the value of {expression} ({line}), so jit cannot take in the"
-        " whole iteration. Put what the iteration computes before this line into one jitted function, and"
-        " what it computes after it into another. Each gets every value that changes as an argument, and"
+        "in each iteration, {method} needs the value of {expression} ({line}), so jit cannot trace the whole"
+        " iteration. Put what the iteration computes before this line into one jitted function, and what it"
+        " computes after this line into another. Each function gets all values that change as arguments, and"
         " returns all that is needed later, such as the new random key"
     ),
     "attributes-as-arguments": (
@@ -764,12 +769,12 @@ TEMPLATES = {
         " returns the new values, which the loop then assigns"
     ),
     "fix-jit-step-function": (
-        "apply {how} to {function}{calls} as a whole: JAX then compiles it as one program. If"
-        " {function} reads a value from outside that changes, pass it as an argument{statics}"
+        "apply {how} to {function}{calls} as a whole: JAX then compiles it as one program. If {function}"
+        " reads a value from outside, and this value changes, pass it as an argument{statics}"
     ),
     "fix-jit-transformed": (
         "at {line}, write {variable} = jax.jit({expression}): JAX then compiles it as one program. If"
-        " {function} reads a value from outside that changes, pass it as an argument{statics}"
+        " {function} reads a value from outside, and this value changes, pass it as an argument{statics}"
     ),
     "fix-jit-part-of-method": (
         "move the computation of {function} into a new function, and apply {how} to it: JAX then compiles it"
@@ -781,24 +786,25 @@ TEMPLATES = {
     "fix-jit-results-of-method": (
         "move the computation of {function} into a new function, and apply {how} to it: JAX then compiles it"
         " as one program. The new function must not assign to attributes: it uses local variables instead of"
-        " {names}, and returns the arrays among them, which {function} then assigns. What is no array, such"
-        " as a size, stays in {function} (name it in static_argnames if the new function needs it). Methods"
-        " that the new function calls take these values as arguments"
+        " {names}, and returns the arrays among them, which {function} then assigns. Values that are not"
+        " arrays, such as a size, stay in {function}. If the new function needs such a value, pass it, and"
+        " list it in static_argnames. Methods that the new function calls take these values as arguments"
     ),
     "which-calls": ", which calls {function},",
     "static-of": "{names} of {function}",
-    "named-static": ". Name {names} in static_argnames{new}",
+    "named-static": ". In static_argnames, list {names}{new}",
     "static-but-new": (
         ". {outer} creates a new {parameter} in each call, and jit would compile again for each of them:"
         " create it once, outside of {outer}"
     ),
     "python-values-static": (
-        ". Name arguments that are Python bools, strings, functions, or numbers that determine shapes in"
-        " static_argnames, but no object whose attributes change: jit would keep their old values"
+        ". In static_argnames, list arguments that are Python bools, strings, functions, or numbers that"
+        " determine shapes, but no object whose attributes change: jit would keep the old values of these"
+        " attributes"
     ),
     "fix-numpy-in-callback": (
-        "compute in NumPy in {function}: JAX passes jax.Arrays to it, and compiles each operation on them"
-        " outside jit. Convert its arguments first, with jax.tree.map(np.asarray, ...)"
+        "use NumPy in {function}: JAX passes jax.Arrays to {function}, and compiles each operation on them"
+        " outside jit. First convert the arguments with jax.tree.map(np.asarray, ...)"
     ),
     "fix-reads-value": (
         "{fix}. Inside jit, Python's if cannot test an array: at {line}, use jnp.where or jax.lax.cond"
@@ -829,7 +835,9 @@ TEMPLATES = {
     "call-at": "{called} ({line})",
     "instead-of-call": "{instead} instead of {called} ({line})",
     "with-jax-numpy": "use jax.numpy instead of NumPy for {calls}",
-    "with-jax-scipy": "write {calls} (if it does not exist, look in jax.numpy; options may have other names)",
+    "with-jax-scipy": (
+        "write {calls} (if jax.scipy does not have it, look in jax.numpy; options may have other names)"
+    ),
     "fix-draw-outside": (
         "{fix}. {called} at {line} would run only while JAX traces, so that every call gets the same numbers:"
         " draw the numbers before the call, and pass them as an argument"
@@ -839,12 +847,12 @@ TEMPLATES = {
         " it"
     ),
     "fix-index-of-list": (
-        "{fix}. In a jitted function, {expression} at {line} fails, because {list} is no JAX array: make it"
-        " one before the loop ({list} = jnp.stack({list}) for a list of arrays), or draw the index with NumPy"
-        " and take the element outside of the function"
+        "{fix}. In a jitted function, {expression} at {line} fails, because {list} is not a JAX array."
+        " Convert it before the loop ({list} = jnp.stack({list}) for a list of arrays), or draw the index"
+        " with NumPy and take the element outside of the function"
     ),
     "fix-mask-index": (
-        "{fix}. A jitted function cannot index with the condition {condition} at {line}: write"
+        "{fix}. A jitted function cannot use a condition as an index ({condition} at {line}): write"
         " jnp.where(condition, new, old) instead"
     ),
     "fix-size-by-values": (
@@ -852,20 +860,20 @@ TEMPLATES = {
         " {line}, where N is the largest possible size{padding}"
     ),
     "minus-one-is-padding": (
-        ". An element of -1 is padding, which must not change the result: multiply by 0 what it leads to, or"
-        " replace this with jnp.where"
+        ". An element of -1 is padding and must not change the result: multiply the values that are computed"
+        " from it by 0, or replace them with jnp.where"
     ),
     "fix-item-as-size": (
-        "{fix}. jit traces the numbers in its arguments, also {item} at {line}, which has to stay a Python"
-        " number: pass it as a static argument of its own"
+        "{fix}. jit traces the numbers in its arguments, but {item} at {line} has to stay a Python number:"
+        " pass {item} as a separate static argument"
     ),
     "fix-size-from-value": (
         "{fix}. In a jitted function, the size {name} ({line}) cannot be read from an array: compute {name}"
         " before the call, and pass it as a static argument. JAX compiles one program for each {name}"
     ),
     "fix-dynamic-slice": (
-        "{fix}. In a jitted function, write {new} instead of {expression} at {line}: the bounds of a slice"
-        " must be known while JAX traces"
+        "{fix}. In a jitted function, write {new} instead of {expression} at {line}: the bounds of a Python"
+        " slice cannot be values that JAX traces"
     ),
     "fix-also-inits": (
         "{fix}. Do the same at line {lines}, which uses the same operations and otherwise has to compile them"
@@ -874,7 +882,7 @@ TEMPLATES = {
     "jitted-once": ": jitted = {function}{statics}",
     "with-statics": (
         " (if some of its arguments are Python bools, strings, functions, or numbers that determine shapes,"
-        " name these in static_argnames)"
+        " list these in static_argnames)"
     ),
     "and-more-statics": " (other arguments that are not arrays are static, too)",
     "function-around": "a function around this line",
@@ -891,9 +899,9 @@ TEMPLATES = {
         " this line calls{how}. In the loop, call the jitted function"
     ),
     "fix-jit-local-function": (
-        "each call of {outer} defines {name} again. Define it outside {outer}{captured}, and jit the function"
-        " that this line calls there{how}. In {outer}, call the jitted function; numbers and arrays that"
-        " {name} reads from outside, also from self, must become its arguments"
+        "each call of {outer} defines {name} again. Define it outside {outer}{captured}, and also jit there"
+        " the function that this line calls{how}. In {outer}, call the jitted function. Numbers and arrays"
+        " that {name} reads from outside, also from self, must become its arguments"
     ),
     "with-as-arguments": ", with {names} as {arguments}",
     "fix-jit-through-library": (
@@ -905,16 +913,15 @@ TEMPLATES = {
         " change"
     ),
     "fix-trace-draws": (
-        "compute all draws in one jitted call: create predict ="
-        " jax.jit(numpyro.infer.Predictive(model, posterior_samples, parallel=True)) once, and call"
-        " predict(key, ...); or jax.jit(jax.vmap(f)), where f computes one draw. Without jit, numpyro runs"
-        " each operation of the model separately"
+        "compute all draws in one jitted call. Create predict = jax.jit(numpyro.infer.Predictive(model,"
+        " posterior_samples, parallel=True)) once, and call predict(key, ...). Or use jax.jit(jax.vmap(f)),"
+        " where f computes one draw. Without jit, numpyro runs each operation of the model separately"
     ),
     "fix-jit-around-run": (
         "{first}write one function that creates the object of {library} (MCMC or SVI), runs it with"
-        " progress_bar=False and returns the arrays, and apply jax.jit to this function. Pass the key"
-        " and the data as its arguments: what it reads from outside, or draws with NumPy, stays as it is in"
-        " the first call. Outside jit, {library} defines its functions again in each run"
+        " progress_bar=False and returns the arrays, and apply jax.jit to this function. Pass the key and the"
+        " data as its arguments: what it reads from outside, or draws with NumPy, keeps the values of the"
+        " first call. Outside jit, {library} defines its functions again in each run"
     ),
     "fix-pad-first": (
         "pad the data to one size so that the padding does not change the result (with weights or a mask),"
@@ -933,23 +940,23 @@ TEMPLATES = {
     ),
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
-        " size, with a mask or weights for the padding; create the objects of {library} that compute with the"
-        " data once, before the loop"
+        " size, with a mask or weights for the padding. Create the objects of {library} that compute with the"
+        " data only once, before the loop"
     ),
     "fix-make-object-once": (
         "{library} gets a new object as its argument {path} in each call{made}. Create this object once,"
-        " outside the code that runs repeatedly. If it is a function that reads values that change, define it"
-        " once with these values as its first parameters, and pass jax.tree_util.Partial(function, *values)"
-        " with the values as JAX arrays (jnp.asarray(value)), if {library} accepts pytrees as functions, as"
-        " Equinox does"
+        " outside the code that runs repeatedly. If it is a function that reads changing values, define it"
+        " once with these values as its first parameters, and pass jax.tree_util.Partial(function, *values),"
+        " with the values as JAX arrays (jnp.asarray(value)). This works only if {library} accepts pytrees as"
+        " functions, as Equinox does"
     ),
     "that-line-creates": " (from {line})",
     "fix-make-once": (
-        "create {object} only once, outside the code that runs repeatedly. In that code, only call {call};"
-        " the arrays that you pass may differ from call to call. JAX compiles the functions of each new"
-        " object again. If a function that you give {library} reads arrays from outside, make them its"
-        " parameters, and pass them to {call} after its other arguments. If {call} still recompiles, jit it,"
-        " too"
+        "create {object} only once, outside the code that runs repeatedly: JAX compiles the functions of each"
+        " new object again. In the code that runs repeatedly, only call {call}; the arrays that you pass may"
+        " differ from call to call. If a function that you give {library} reads arrays from outside, make"
+        " them its parameters, and pass them to {call} after its other arguments. If {call} still recompiles,"
+        " also jit it"
     ),
     "the-object": "the object",
     "its-method": "the object's method",
@@ -960,15 +967,15 @@ TEMPLATES = {
         " jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)"
     ),
     "fix-numpy-or-jit": (
-        "if {library} only reads the arrays, pass NumPy arrays (np.asarray); if it computes with JAX, jit the"
-        " function that this line calls, unless JAX cannot trace this function"
+        "if {library} only reads the arrays, pass NumPy arrays (np.asarray). If {library} computes with JAX,"
+        " and JAX can trace the function that this line calls, jit this function"
     ),
     # -- fixes: the fast path ----------------------------------------------------------------------------
     "fix-numbers-as-array": (
-        "pass an array instead of the list, made where the list is made: np.array(list) for integers, such as"
-        " indices and labels, np.array(list, dtype) for floats, with the dtype of the arrays that they are"
-        " added to or multiplied with. If the function loops over the list in Python, write this loop as"
-        " operations on the whole array"
+        "create an array instead of the list, where the list is created, and pass the array. For integers,"
+        " such as indices and labels, write np.array(list). For floats, write np.array(list, dtype), with the"
+        " dtype of the arrays that they are added to or multiplied with. If the function loops over the list"
+        " in Python, write this loop as operations on the whole array"
     ),
     "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
     "fix-one-sharding-object": "create the sharding of {path} once and use that object everywhere",

@@ -27,7 +27,7 @@ class State(train_state.TrainState):
 def step(state, x, y):
     def loss(params):
         variables = {"params": params, "batch_stats": state.batch_stats}
-        logits, updates = state.apply_fn(variables, x, train=True, mutable=["batch_stats"])  # must: JX140 first ~ also get updates from the loss
+        logits, updates = state.apply_fn(variables, x, train=True, mutable=["batch_stats"])  # must: JX140 first ~ also return updates from the loss
         return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean(), updates
 
     (value, updates), grads = jax.value_and_grad(loss, has_aux=True)(state.params)

@@ -21,7 +21,7 @@ def spectrum(x):
 
 
 def features(x):
-    x = normalize(x)  # must: JX133 first ~ of features, with the functions that they call
+    x = normalize(x)  # must: JX133 first ~ of features and the functions that they call
     y = windows(x, 5)
     z = spectrum(x)
     low, high = jnp.min(y, axis=0), jnp.max(y, axis=0)

@@ -13,7 +13,7 @@ def step(w, x):
 
 def sample(key, names):
     i = jax.random.randint(key, (1,), 0, len(names))[0]
-    return jnp.eye(27)[names[i], :]  # must: JX605|JX133 first ~ is no JAX array
+    return jnp.eye(27)[names[i], :]  # must: JX605|JX133 first ~ is not a JAX array
 
 
 w = jnp.zeros((27, 8))

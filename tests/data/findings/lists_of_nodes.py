@@ -44,4 +44,4 @@ start, step_of, params_of = optimizers.adam(1e-2)
 state = start(jax.jit(init, static_argnums=1)(jax.random.key(0), (-1, 64))[1])
 for i in range(40):
     state = update(i, state, train)
-print(accuracy(state, test))  # must: JX127 first ~ batch\[2\] is a list of 500 numbers: .* of accuracy, .* So are batch\[3\] of accuracy, batch\[2\] of update
+print(accuracy(state, test))  # must: JX127 first ~ batch\[2\] is a list of 500 numbers\. .* of accuracy: .* The same is true of batch\[3\] of accuracy, batch\[2\] of update

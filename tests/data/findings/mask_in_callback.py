@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 
 def show(info):
-    r = info["ret"][info["done"]]  # must: JX133 first ~ lines 8, 9 and 11 of show.*compute in NumPy
+    r = info["ret"][info["done"]]  # must: JX133 first ~ lines 8, 9 and 11 of show.*use NumPy in show
     t = info["t"][info["done"]] * 4
     for i in range(len(t)):
         print(t[i], r[i])

@@ -17,6 +17,6 @@ def learner(params, keys):
 learn = jax.pmap(learner, axis_name="i")
 params = jnp.broadcast_to(jnp.linspace(0.0, 1.0, 1 << 18), (4, 1 << 18))
 keys = jax.random.split(jax.random.key(0), 4)
-learn(params, keys)  # must: JX508 first ~ after params has its first axis
+learn(params, keys)  # must: JX508 first ~ after params has got its first axis
 new = learn(params, keys)
 print(new.mean())

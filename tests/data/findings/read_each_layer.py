@@ -24,6 +24,6 @@ devices = [{"G": rng.normal(size=s).astype("float32"), "age": np.ones(s, "float3
 x = rng.normal(size=(64, 12)).astype("float32")
 key = jax.random.key(0)
 for step in range(10):
-    weights = [read(jax.random.fold_in(key, step), device, 1.0) for device in devices]  # must: JX101 first ~ put this loop into a jitted function
+    weights = [read(jax.random.fold_in(key, step), device, 1.0) for device in devices]  # must: JX101 first ~ Put this loop into a jitted function
     total = predict(weights, x).sum()
 print(float(total))

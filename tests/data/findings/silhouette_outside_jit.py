@@ -29,6 +29,6 @@ target = union(coverage(jnp.asarray(rng.uniform(-0.6, 0.6, (10, 2)).astype("f4")
 centers = jnp.asarray(rng.uniform(-0.6, 0.6, (10, 2)).astype("f4"))
 gradient = jax.value_and_grad(loss)
 for _ in range(15):
-    value, grads = gradient(centers, 0.3, target)  # must: JX133 first ~ cannot index with the condition inside < -1.0
+    value, grads = gradient(centers, 0.3, target)  # must: JX133 first ~ condition as an index \(inside < -1.0
     centers = centers - 2.0 * grads
 print(f"{value:.4f}")

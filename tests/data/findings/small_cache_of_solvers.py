@@ -26,5 +26,5 @@ def solver(n, steps):
 rng = np.random.default_rng(0)
 for n in itertools.islice(itertools.cycle((16, 24, 32)), 9):
     field, source = rng.normal(size=(2, n, n)).astype(np.float32)
-    field = solver(n, 20)(field, source)  # must: JX110 ~ larger number than 2
+    field = solver(n, 20)(field, source)  # must: JX110 ~ maxsize larger than 2
     print(n, float(np.asarray(field).std()))

@@ -32,7 +32,7 @@ momentum = jax.tree.map(np.zeros_like, params)
 x, y = rng.normal(size=(64, 12)).astype("float32"), rng.normal(size=(64, 4)).astype("float32")
 for _ in range(20):
     loss, grads = loss_and_gradient(params, x, y)
-    both = jax.tree.map(update, params, momentum, grads)  # must: JX101 first ~ put the call of jax.tree.map into a jitted function
+    both = jax.tree.map(update, params, momentum, grads)  # must: JX101 first ~ Put the call of jax.tree.map into a jitted function
     params = jax.tree.map(lambda pair: pair[0], both, is_leaf=lambda n: isinstance(n, tuple))
     momentum = jax.tree.map(lambda pair: pair[1], both, is_leaf=lambda n: isinstance(n, tuple))
 print(float(loss))
