@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from jaxscope.analysis.grouping import grouped
+from jaxscope.analysis.line_names import module_library
 from jaxscope.analysis.source_lines import depends_on_a_condition, loops_around
 from jaxscope.model import payers, sources, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -481,14 +482,24 @@ def loops(run: Run, times: list[LineTime], least: float) -> list[Loop]:
 
     If a loop inside another loop, or in a function that the other loop calls, has at least the fraction MOST
     of its seconds, only the inner loop is returned. If some of the loops around a time call jitted functions,
-    the remaining loops around this time are ignored."""
+    the remaining loops around this time are ignored. So are loops in methods of a module class, if a loop is
+    around their call."""
     calls = _with_calls(run)
     nested = [(list(_around(run, reversed(t.stack))), t) for t in times]
     nested = [([loop for loop in around if loop in calls] or around, t) for around, t in nested]
+    # Of a module (Flax, Equinox), the whole call is to be jitted, not an iteration over its layers.
+    nested = [
+        ([one for one in around if not _is_of_module(run, one[0])] or around, t) for around, t in nested
+    ]
     found: dict[tuple[Frame, int], list[LineTime]] = {}  # several loops may call the function of one loop
     for loop in _innermost(nested, 0, least):
         found.setdefault((loop.line, loop.last), []).extend(loop.times)
     return [Loop(line, last, (line, last) in calls, inside) for (line, last), inside in found.items()]
+
+
+def _is_of_module(run: Run, at: Frame) -> bool:
+    """Return whether the line ``at`` is in a method of a module class (``flax.linen.Module``)."""
+    return module_library(sources.of(run)(at.file), at.function) is not None
 
 
 def inner_loops(run: Run, loop: Loop, share: float, other: float) -> list[Frame]:

@@ -395,7 +395,7 @@ def sizes_change(run: Run, p: Payer) -> bool:
     """Return whether the operations that the line of ``p`` runs were probably compiled again because array
     sizes changed: most of them were compiled first for one size, and only then for another. False if the
     sizes halve again and again, as in a recursion."""
-    if _over_leaves(run, p) or _of_layers(run, p):
+    if _over_leaves(run, p) or of_layers(run, p):
         return False
     # Several sizes alone do not prove it, because one call can have arrays of several sizes.
     if not any(causes.reason(run, c).kind in SHAPES for c in p.again):
@@ -432,10 +432,10 @@ def _over_leaves(run: Run, p: Payer) -> bool:
     return looped is not None and loop_calls.goes_through_leaves(text(looped.file), looped.line)
 
 
-def _of_layers(run: Run, p: Payer) -> bool:
+def of_layers(run: Run, p: Payer) -> bool:
     """Return whether the operations that the line of ``p`` compiled again probably belong to layers of other
-    widths, which do not change: other lines lead to most of them, or a loop over layers does, and the weights
-    of the layers differ."""
+    widths, which do not change: other lines lead to most of them, or the weights of the layers differ, and
+    a loop over layers leads to them or each size follows from the one before."""
     text, again = sources.of(run), {c.id for c in p.again}
     seen, elsewhere = set[tuple[object, ...]](), 0
     for c in p.compilations:
@@ -445,9 +445,26 @@ def _of_layers(run: Run, p: Payer) -> bool:
     if 2 * elsewhere > len(again):
         return True
     layers = (loop_calls.goes_through_layers(text(at.file), at.line) for at in p.compilations[0].lines)
-    return any(layers) and _weights_differ(
+    return (any(layers) or _each_size_follows(p)) and _weights_differ(
         q for q in payers(run) if (q.line.file, q.line.function) == (p.line.file, p.line.function)
     )
+
+
+def _each_size_follows(p: Payer) -> bool:
+    """Return whether at least half of the new sizes that the line of ``p`` compiled for, after the first one,
+    come in one array with an earlier new size: the weights of layers have the shapes (32, 64), (64, 96) and
+    (96, 128), while batches of other sizes are (64, 8), (29, 8) and (17, 8)."""
+    known, introduced, following = set[int](), list[int](), 0
+    for c in p.compilations:
+        shapes = [leaf.shape or () for leaf in (c.key.arguments if c.key is not None else ())]
+        arrays = [{n for n in shape if isinstance(n, int) and n > 1} for shape in shapes]
+        for array in arrays if known else ():
+            new = array - known
+            following += len(new) if not array.isdisjoint(introduced) else 0
+            introduced += new
+            known |= new
+        known.update(*arrays)
+    return len(introduced) > 1 and 2 * following >= len(introduced) - 1
 
 
 def _weights_differ(lines: Iterable[Payer]) -> bool:

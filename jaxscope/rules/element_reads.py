@@ -31,6 +31,7 @@ SHARE, MUCH = 0.05, 0.15  # shares of the run's time that converting a list take
 _NUMBERS = re.compile(r"array\([\[(]")  # jnp.array([1.0, x]) is no item of a batch
 # jnp.asarray(np.stack(items)) copies a whole batch
 _BATCH = re.compile(r"array\(\s*(np|numpy|onp)\.(stack|array|asarray|concatenate|vstack)\(")
+_COPIES = re.compile(r"array\(|device_put\(")
 SCALAR = 16  # bytes of the largest number, complex128
 
 
@@ -138,7 +139,7 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
         each = t.bytes_each
         if t.source is None or t.count is None or each is None or not _copies_items(t):
             continue
-        if t.source.place in converted:
+        if t.source.place in converted or _made_by_library(run, t):
             continue
         if not _inside_an_inner_loop(run, t) or _NUMBERS.search(t.text or "") or _BATCH.search(t.text or ""):
             continue
@@ -159,6 +160,12 @@ def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
         )
     yield from lists
     yield from _traced_lists(run, converted)
+
+
+def _made_by_library(run: Run, t: Transfer) -> bool:
+    """Return whether the line of ``t`` has no expression that copies: a library copies arrays that the line
+    gives it, such as the parameters of a model."""
+    return t.source is not None and t.text is None and not _COPIES.search(sources.line(run, t.source))
 
 
 def _traced_lists(run: Run, known: Collection[tuple[str, int]]) -> Iterator[Finding]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.array_names import holds_array
-from jaxscope.analysis.syntax import assigned, last_name, syntax
-from jaxscope.model import sources
+from jaxscope.analysis.syntax import assigned, last_name, spans, syntax
+from jaxscope.model import payers, sources
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Fix, extended, slugs_of
 from jaxscope.schema.keys import Frame
@@ -21,8 +21,8 @@ MORE_LOOPS = 3  # Python loops that are named in advice beside the most importan
 def with_inner_loops(run: Run, fix: Fix, inner: Sequence[Frame]) -> Fix:
     """Return the advice ``fix`` to jit the body of a loop, extended by advice about ``inner``, Python loops
     inside that body, which tracing would unroll. Return ``fix`` alone if there are none, or only loops of a
-    few iterations."""
-    inner = [line for line in inner if not _has_few_iterations(run, line)]
+    few iterations or over layers of several widths, which have to stay Python loops."""
+    inner = [line for line in inner if not _has_few_iterations(run, line) and not _over_layers(run, line)]
     if not inner or "fix-trace-draws" in slugs_of(fix):  # loops of a model make sample sites
         return fix
     first, *rest = inner
@@ -69,9 +69,19 @@ def _has_few_iterations(run: Run, line: Frame) -> bool:
             return n <= FEW_ITERATIONS
         case ast.Name(id=name):
             values = assigned(syntax(text).tree, name)
-            lists = [v for v in values if isinstance(v, (ast.List, ast.Tuple))]
-            return len(values) == len(lists) == 1 and len(lists[0].elts) <= FEW_ITERATIONS
-    return False
+            items = values[0] if len(values) == 1 else None
+    return isinstance(items, (ast.List, ast.Tuple)) and len(items.elts) <= FEW_ITERATIONS
+
+
+def _over_layers(run: Run, line: Frame) -> bool:
+    """Return whether the loop that begins on ``line`` leads to operations for layers of several widths."""
+    loop = loop_calls.loop_from(sources.of(run)(line.file), line.line)
+    return loop is not None and any(
+        any(at.file == line.file and spans(loop, at.line) for at in p.compilations[0].lines)
+        and payers.of_layers(run, p)
+        for p in payers.payers(run)
+        if p.again
+    )
 
 
 def _by_vmap(run: Run, line: Frame) -> Message:

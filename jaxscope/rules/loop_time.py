@@ -132,6 +132,8 @@ def _with_its_compilations(
         if both is not None and not SIZED.isdisjoint(slugs_of(fix)):
             sized = not SIZED.isdisjoint(slugs_of(both))
             both = both if sized else extended(both, "fix-one-program-each-size")
+        # "This line" in the advice is the line of ``f``.
+        of_its_line = one_jit and both is not None and (slug_of(f) or "") in slugs_of(both)
         first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
         seconds = Seconds(second.seconds or 0.0)
         return merged(
@@ -144,6 +146,7 @@ def _with_its_compilations(
             ),
             severity=WARNING if WARNING in (f.severity, running.severity) else first.severity,
             fix=both,
+            source=f.source if of_its_line else first.source,
             at_most=f.at_most,
         )
     return kept

@@ -23,6 +23,7 @@ from jaxscope.analysis.loop_calls import (
     set_in_same_iteration,
 )
 from jaxscope.analysis.paths import root
+from jaxscope.analysis.paths import root as path_root
 from jaxscope.analysis.source_lines import (
     depends_on_a_condition,
     ends_the_loop,
@@ -597,7 +598,14 @@ def _is_permutation(file_syntax: Syntax, index: ast.expr) -> bool:
 
 
 def _what(t: Transfer) -> str:
-    return t.text or (f"passing {', '.join(t.paths[:3])} to {t.function.seen.name}" if t.function else t.kind)
+    """Return what copies the arrays of ``t``: an expression, or ``passing params (12 arrays) to apply``."""
+    if t.text or not t.function:
+        return t.text or t.kind
+    trees: dict[str, list[str]] = {}
+    for path in t.paths:
+        trees.setdefault(path_root(path), []).append(path)
+    names = [f"{name} ({len(of)} arrays)" if len(of) > 1 else of[0] for name, of in trees.items()]
+    return f"passing {', '.join(names[:3])} to {t.function.seen.name}"
 
 
 def _looped(run: Run, t: Transfer) -> bool:

@@ -1,0 +1,33 @@
+# the model is jitted, and its parameters are on the device
+# applies: fix-jit-through-library, fix-jit-call-at, fix-jit-this-call
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Block(nn.Module):
+    width: int
+
+    @nn.compact
+    def __call__(self, x):
+        return nn.gelu(nn.GroupNorm(num_groups=8)(nn.Conv(self.width, (3, 3))(x)))
+
+
+class Net(nn.Module):
+    @nn.compact
+    def __call__(self, x, t):
+        for width in (32, 64, 128):
+            x = Block(width)(x) + jnp.sin(t)[:, None, None, None]
+        return nn.Conv(1, (1, 1))(x)
+
+
+model = Net()
+params = jax.jit(model.init)(jax.random.key(0), jnp.ones((1, 16, 16, 1)), jnp.ones(1))
+params = jax.tree.map(np.asarray, params)
+z = jax.random.normal(jax.random.key(1), (2, 16, 16, 1))
+params = jax.device_put(params)
+apply = jax.jit(model.apply)
+for t in range(60):
+    z = z - 0.01 * apply(params, z, jnp.array([t]))
+print(round(float(jnp.abs(z).mean()), 2))
