@@ -379,7 +379,7 @@ MIB = 1 << 20
     ("made", "advice"),
     [
         ("jnp.arange(50)", "before the loop: rows = jax.device_get(rows). Its elements"),
-        ("numbers()", "Before you call numbers, copy the array whose elements it yields to the host"),
+        ("numbers()", "Before you call numbers, copy this array to the host"),
         ("load()", "before the loop: rows = jax.device_get(rows). If rows is an iterator over an array"),
     ],
 )

@@ -32,10 +32,10 @@ TEMPLATES = {
         " iterations one after the other"
     ),
     "fix-without-chunks": (
-        "each iteration takes some rows of an array. If the result for a row depends on no other row, call"
-        " the function once for all rows, without the loop. If that needs too much memory, use jax.lax.map(f,"
-        " x, batch_size=size), where f gives the result for one row. If the result depends on other rows,"
-        " reshape the array to [n, size, ...], and use jax.vmap or jax.lax.map over the n chunks"
+        "each iteration takes some rows of an array. If the result for a row depends on no other row, get the"
+        " results for all rows in one call, without the loop. If that needs too much memory, use"
+        " jax.lax.map(f, x, batch_size=size), where f gives the result for one row. If the result depends on"
+        " other rows, reshape the array to [n, size, ...], and use jax.vmap or jax.lax.map over the n chunks"
     ),
     "fix-final-length-then-scan": (
         "give the arrays their final length from the start. If an array has p elements before the loop,"
@@ -44,8 +44,8 @@ TEMPLATES = {
         " with causal attention, a key-value cache is faster still"
     ),
     "fix-scan-in-jit": (
-        "{fix}. {line} (in {function}) also runs this loop, but outside jit. Each of these calls would"
-        " compile the scan again: jit the function that this line calls, too"
+        "{fix}. {line} (in {function}) also runs this loop, outside jit. There, each call would compile the"
+        " scan again: jit the function that this line calls, too"
     ),
     "unrolled-loop": (
         "JAX unrolled a Python loop in {function}{called}: a block of {operations} operations is repeated"
@@ -71,23 +71,23 @@ TEMPLATES = {
         " operations of one site after the other ({compilations} at {line})"
     ),
     "fix-plate": (
-        "if all iterations have the same distributions, make each site once for all of them: replace the loop"
-        " by with numpyro.plate('rows', n):, where n is the number of iterations. Use whole arrays there:"
-        " obs=x instead of obs=x[i]. If x[i] has several elements, write .to_event(1) after its distribution,"
-        " and z[:, None] for sites z that have one number for each i. If the x[i] have different lengths,"
-        " join them into one array x, make an array row with the i of each element, and make the site of x in"
-        " a second plate, of size len(x), with z[row]"
+        "if all iterations have the same distributions, make each site once for all of them. Replace the loop"
+        " by a plate: with numpyro.plate('rows', n): ..., where n is the number of iterations. Use whole"
+        " arrays there: obs=x instead of obs=x[i]. If x[i] has several elements, write .to_event(1) after its"
+        " distribution, and z[:, None] for sites z that have one number for each i. If the x[i] have"
+        " different lengths, join them into one array x, make an array row with the i of each element, and"
+        " make the site of x in a second plate, of size len(x), with z[row]"
     ),
     "fix-scan-of-sites": (
         "write the loop as last, _ = numpyro.contrib.control_flow.scan(step, {name}, series). step({name}, x)"
         " makes the sites of one iteration, without the number of the iteration in their names, and returns"
         " (new {name}, None). The model then has one site of each name for all steps"
     ),
-    "fix-same-iterations": "write the loop as {same}. Its state is what an iteration changes",
+    "fix-same-iterations": "write the loop as {same}. The state of this loop is what an iteration changes",
     "fix-same-iterations-collected": (
         "write the loop as state, outputs = jax.lax.scan(body, state, length=n), where n is the number of"
-        " iterations. body(state, _) computes one iteration. The state is what the loop changes; body returns"
-        " the new state and {output}"
+        " iterations. body(state, _) computes one iteration. The state is what an iteration changes; body"
+        " returns the new state and {output}"
     ),
     "scan-output-or-none": (
         "the output of the iteration, or None if the program needs no outputs. outputs has the outputs of all"
@@ -206,8 +206,8 @@ TEMPLATES = {
     ),
     "fix-factor-once": (
         "before the loop, compute factor = jnp.linalg.cholesky(covariance), and pass it to {function}. There,"
-        " replace multivariate_normal by mean + jax.random.normal(key, (*shape, len(mean))) @ factor.T. The"
-        " random numbers change, but have the same distribution"
+        " instead of calling multivariate_normal, compute mean + jax.random.normal(key, (*shape, len(mean)))"
+        " @ factor.T. The random numbers change, but have the same distribution"
     ),
     "work-repeated-in-loop": (
         "{function} computes the same results in each iteration of the loop at {loop}: {share} of its"
@@ -243,12 +243,12 @@ TEMPLATES = {
     ),
     "fix-branch-outside-vmap": (
         "if in most calls no element needs this branch, run the conditional once for the whole batch, outside"
-        " vmap: {conditional}(jnp.any(predicates), this_branch, other_branch, batch). First compute"
-        " predicates, which is {predicate} for all elements, with jax.vmap. other_branch runs the other"
-        " branch with jax.vmap. this_branch runs both branches with jax.vmap, and selects with jnp.where: the"
-        " result of this branch where predicates is True, else the result of the other one. If the"
-        " conditional is in a loop, each iteration of the loop must be for the whole batch, too. If in most"
-        " calls at least one element needs this branch, this does not help: make the branch cheaper"
+        " vmap: {conditional}(jnp.any(predicates), this_branch, other_branch, batch). Compute predicates, the"
+        " values of {predicate} for all elements, with jax.vmap. other_branch runs the other branch with"
+        " jax.vmap. this_branch runs both branches with jax.vmap, and selects with jnp.where: the result of"
+        " this branch where predicates is True, else the result of the other one. If the conditional is in a"
+        " loop, each iteration of the loop must compute the whole batch, too. If in most calls at least one"
+        " element needs this branch, this does not help: make the branch cheaper"
     ),
     "fix-counter-without-vmap": (
         "if {predicate} is the same for all elements, compute it from a value that vmap does not batch: for"
@@ -406,7 +406,8 @@ TEMPLATES = {
     "fix-distances-by-product": (
         "use the squares and one product: (x**2).sum(-1)[:, None] + (y**2).sum(-1) - 2 * x @ y.T. Rounding"
         " makes small distances less accurate: set negative ones to 0 with jnp.maximum, and if x and y are"
-        " far from 0, first subtract the mean of x from both. Change nothing where you need this accuracy"
+        " far from 0, first subtract the mean of x from both. Change nothing where small distances must be"
+        " accurate"
     ),
     "fix-sum-as-product": (
         "multiply two of the factors, then write the sum as a matrix product: for example, (a[:, :, None] *"
@@ -457,7 +458,7 @@ TEMPLATES = {
     "fix-choice": (
         "use jax.random.choice, which needs only one random number for each draw: categorical(key, logits,"
         " shape=(m,)) becomes choice(key, n, (m,), p=jax.nn.softmax(logits)), where n is the number of"
-        " logits. The draws are others than now, but have the same distribution"
+        " logits. The drawn numbers change, but have the same distribution"
     ),
     "sum-of-vmapped-arrays": "makes a whole array for each element of a vmap, and then adds these arrays up",
     "fix-one-array-for-all": (

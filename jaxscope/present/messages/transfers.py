@@ -46,7 +46,8 @@ TEMPLATES = {
     ),
     "copies-without-copy": "{copies}; on this backend the host reads the array without a copy",
     "fix-decide-on-device": (
-        "decide on the device (jnp.where, jax.lax.cond), or read the value only in some of the steps"
+        "make this decision on the device, with jnp.where or jax.lax.cond, or read the value only in every"
+        " Nth iteration"
     ),
     "fix-count-in-python": (
         "count the iterations in a Python variable, and test that variable: the program then reads no value"
@@ -134,9 +135,9 @@ TEMPLATES = {
         " are then NumPy numbers, and JAX runs nothing to read them"
     ),
     "fix-copy-before-generator": (
-        "{name} is made by the generator {generator}. Before you call {generator}, copy the array whose"
-        " elements it yields to the host, with jax.device_get. The elements are then NumPy numbers, and JAX"
-        " runs nothing to read them"
+        "{name} is made by the generator {generator}, which yields the elements of an array. Before you call"
+        " {generator}, copy this array to the host with jax.device_get. The elements are then NumPy numbers,"
+        " and JAX runs nothing to read them"
     ),
     "items-copied": "{expression}{helper} copies {n} arrays of {each} to the device, one at a time",
     "list-converted": (
@@ -288,7 +289,7 @@ TEMPLATES = {
         "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one, so replace"
         " the loop by one call of batched = jax.jit(jax.vmap({function})). Create batched once, outside of"
         " all loops. In in_axes, write None for arguments that stay the same; in static_argnums of this jit,"
-        " list those that are static"
+        " list static arguments"
     ),
     "fix-or-vmap-over-items": (
         "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one. Stack the"
