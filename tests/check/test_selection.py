@@ -100,13 +100,13 @@ def test_a_comment_that_left_nothing_out_is_reported_with_the_codes_that_did_not
 def test_a_comment_with_no_such_code_is_reported_with_the_nearest():
     _, unused = filtered("f(x)  # jaxscope: ignore[JX1011]\n", [])
     assert unused == [
-        "the comment '# jaxscope: ignore' names JX1011, which is not a rule: did you mean JX101?"
+        "the comment '# jaxscope: ignore' has the code JX1011, which is not a rule: did you mean JX101?"
     ]
 
 
 def test_a_comment_that_names_nothing_is_reported():
     _, unused = filtered("f(x)  # jaxscope: ignore[]\n", [])
-    assert unused == ["the comment '# jaxscope: ignore' names no valid code: write # jaxscope: ignore[JX101]"]
+    assert unused == ["the comment '# jaxscope: ignore' has no valid code: write # jaxscope: ignore[JX101]"]
 
 
 def test_comments_on_what_was_not_looked_at_are_not_judged():

@@ -77,7 +77,7 @@ def test_what_its_siblings_are_split_over_is_distinguished_from_plain_data_paral
         words.fix_text(mistake)
         == "shard dimension 0 of params['emb'] over the mesh axis 'tp', like params['up'], where the program makes it: "
         "PartitionSpec('tp', None) in jax.device_put, in out_shardings of jit, or in jax.lax.with_sharding_constraint. "
-        "The price: each call that needs a whole array first copies its other parts to each device: up to 64.0 MiB"
+        "But each call that needs a whole array then first copies its other parts to each device: up to 64.0 MiB"
     )
     assert mistake.fix.arguments == {"path": "params['emb']", "dimension": 0, "axis": "tp"}
     assert words.title(rest).startswith(

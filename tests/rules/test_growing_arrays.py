@@ -82,14 +82,14 @@ def test_without_steps_an_array_that_becomes_longer_is_called_by_its_name(found)
         ({"holder": Holder("object", "train.Log")}, "an object of class train.Log"),
         ({"holder": Holder("closure")}, "a variable of a closure"),
         ({"holder": Holder("frame", "train")}, "a local variable of train"),
-        ({"holder": Holder("unseen")}, "an object in C++, such as a cache of JAX, which Python cannot list"),
+        ({"holder": Holder("unseen")}, "an object in C++ (such as a cache of JAX) that Python cannot list"),
         ({"held": "a list of 40"}, "a list of 40"),  # the log of an older version
     ],
 )
 def test_what_keeps_arrays_without_a_variable_is_in_the_title_and_the_fix(found, held, words_of_holder):
     [f] = found(64 * KIB, path=None, steps=COUNTS, **held)
-    assert words.title(f).startswith(f"the set of arrays that {words_of_holder} keeps grows")
-    assert words.fix_text(f).startswith(f"{words_of_holder} refers to the results of this line")
+    assert words.title(f).startswith(f"the set of arrays held by {words_of_holder} grows")
+    assert words.fix_text(f).startswith(f"{words_of_holder} keeps the results of this line")
     assert contract.Finding.of(f).fix_arguments == {"holder": words_of_holder}
 
 

@@ -142,12 +142,15 @@ def test_only_calls_that_repeat_what_they_need_not_are_found(record):
     ]
     texts = {f.function.partition("@")[0]: f"{words.title(f)} -> {words.fix_text(f)}" for f in found}
     assert "for each row of f32[8,3,4]" in texts["row"] and "jax.vmap(row)" in texts["row"]
-    assert "each step calls micro 9 times" in texts["micro"] and "jax.lax.scan of micro" in texts["micro"]
+    assert (
+        "each step calls micro 9 times" in texts["micro"]
+        and "jax.lax.scan whose body calls micro" in texts["micro"]
+    )
     assert "k is the same each time" in texts["of_epoch"]
     assert texts["before"].endswith(
-        "let train compute this, too, and drop the call of before. The value of the loss is what"
-        " jax.value_and_grad returns. Return other results from the loss function as a second value, and use"
-        " (value, extra), gradients = jax.value_and_grad(loss, has_aux=True)(...)"
+        "let train return the result of before, too, and remove the call of before. If this result is the"
+        " loss, jax.value_and_grad already returns it. Return other results from the loss function as a second"
+        " value, and use (value, extra), gradients = jax.value_and_grad(loss, has_aux=True)(...)"
     )
     assert texts["after"].endswith(
         ". The result is then computed with the parameters before the update: change nothing if you need it"

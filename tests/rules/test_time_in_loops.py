@@ -108,7 +108,7 @@ def test_text_of_arrays_that_are_printed_in_each_step_is_part_of_the_finding_abo
     printed = copied(11, via="print", text="print(y)", site=frame(11), seconds=1.0, steps=None)
     (f,) = found(CALL, text, copies=[printed])
     assert (f.code, f.seconds) == ("JX601", 7.0)
-    assert words.title(f).endswith(". In addition, making text of the arrays took 6.0 s")
+    assert words.title(f).endswith(". In addition, converting the arrays to text took 6.0 s")
 
 
 def test_python_code_of_a_loop_without_jitted_calls_is_not_reported(found):
@@ -185,7 +185,7 @@ def test_a_loop_of_calls_of_small_programs_is_reported(
     assert [f.severity for f in found] == ([severity] if severity is not None else [])
     if found:
         assert words.fix_text(found[0]).startswith(
-            "put the whole loop into one jitted function, as a jax.lax.scan"
+            "put the whole loop into one jitted function, as state, outputs = jax.lax.scan("
         )
 
 

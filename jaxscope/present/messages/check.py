@@ -4,9 +4,9 @@ TEMPLATES = {
     # -- comments that exclude findings --------------------------------------------------------------------
     "comment-excludes-nothing": "the comment '# jaxscope: ignore' excludes no finding",
     "comment-without-code": (
-        "the comment '# jaxscope: ignore' names no valid code: write # jaxscope: ignore[JX101]"
+        "the comment '# jaxscope: ignore' has no valid code: write # jaxscope: ignore[JX101]"
     ),
-    "comment-of-no-rule": "the comment '# jaxscope: ignore' names {code}, which is not a rule: {hint}",
+    "comment-of-no-rule": "the comment '# jaxscope: ignore' has the code {code}, which is not a rule: {hint}",
     "codes-exclude-nothing": "the comment '# jaxscope: ignore[{codes}]' excludes no finding",
     "fix-remove-comment": "remove the comment, unless another program needs it",
     "compiled-late": "{function} was {done}{when}: {cause}{also}",
@@ -32,7 +32,7 @@ TEMPLATES = {
     "fix-or-allow-more-compilations": "{fix}, or allow more compilations",
     "fix-one-jit": "write one function that calls these functions, and jit that function only",
     "fix-equal-calls": (
-        "this finding says what changed between the calls: pass it in the same way in every call"
+        "find in this message what changed between the calls, and pass it in the same way in every call"
     ),
     "unknown-seconds": "how long tracing, lowering and compiling took is unknown",
     "too-many-seconds": (
@@ -56,8 +56,8 @@ TEMPLATES = {
     "memory-of-code": " ({bytes} of code may be included)",
     "unknown-memory": "{program}: its memory ({what}) is unknown",
     "fix-use-less-memory": (
-        "donate arguments that are not needed after the call; shard the largest arrays, or rematerialize"
-        " them (jax.checkpoint)"
+        "donate arguments that are not needed after the call, shard the largest arrays, or compute them again"
+        " in the backward pass (jax.checkpoint)"
     ),
     "too-much-replicated": (
         "{program} uses {used} of replicated arguments per device, {limit} allowed: {largest}"
@@ -118,7 +118,7 @@ TEMPLATES = {
     "fix-no-callback": "return the value and use it outside the function",
     "fix-shard-operands": "shard the operands over the mesh as before",
     "fix-compare-fusions": (
-        "jaxscope diff of a run before the change and of this run shows from which lines the fusions come"
+        "compare a run before the change with this run: jaxscope diff shows from which lines the fusions come"
     ),
     "fix-find-memory": "jaxscope report shows what uses the memory",
     "baseline-change": ": {change}",
@@ -218,7 +218,7 @@ TEMPLATES = {
         "the program's log is incomplete: the program called os._exit, or the recording failed"
     ),
     "no-such-function": "no function called {pattern} was compiled: check the spelling",
-    "no-such-axis": "a limit names the mesh axis {axis}, which no mesh of this run has",
+    "no-such-axis": "a limit is set for the mesh axis {axis}, which no mesh of this run has",
     "fix-similar-name": "did you mean {name}?",
     "fix-known-axes": "the axes of this run: {axes}",
     "target-not-compiled-for": "limits are set for {target}, but the run was not compiled for it",
@@ -245,7 +245,7 @@ TEMPLATES = {
     ),
     "within-steps": " in {steps}",
     "transferred-times": "{text} {n}x",
-    "fix-copy-seldom": "keep the value on the device, and copy it every few steps",
+    "fix-copy-seldom": "keep the value on the device, and copy it only every few steps",
     "metrics-not-recorded": (
         "not compared with the baseline, because this run did not record them: {metrics}"
     ),
@@ -255,7 +255,7 @@ TEMPLATES = {
         "{function} is compiled for arguments that the baseline does not have{programs}{change}"
     ),
     "number-of-programs": " ({n} programs)",
-    "baseline-no-counterpart": "{program} has no counterpart in the baseline and was not compared: {changes}",
+    "baseline-no-counterpart": "{program} matches no program of the baseline and was not compared: {changes}",
     "argument-new": "{path} is new ({after})",
     "argument-removed": "{path} was removed ({before})",
     "argument-changed": "{path} changed from {before} to {after}",

@@ -9,7 +9,7 @@ TEMPLATES = {
         "{function} could donate {path}{more} ({bytes}{each}), so that XLA reuses the memory: {when} no"
         " longer held the old arrays{mostly}"
     ),
-    "mostly-copies": ". Most of what this function does now is to copy them",
+    "mostly-copies": ". At present, this function mostly copies them",
     "on-each-device": " on each device",
     "program-ended": "when the program ended, it",
     "looked-next": "soon after the call, the program",

@@ -49,9 +49,9 @@ TEMPLATES = {
         " only reduces them{line}"
     ),
     "fix-reduce-in-scan": (
-        "let the body of the loop return the reduced values (their mean, sum, maximum, ...). There, the first"
-        " axis, that of the iterations, is missing: axis=1 becomes axis=0. If the reduction is over the"
-        " iterations, add up or compare in the carry instead, and return None for each iteration"
+        "let the body of the loop return the reduced values (their mean, sum, maximum, ...). The arrays in"
+        " the body have no axis for the iterations: axis=1 becomes axis=0. If the reduction is over the"
+        " iterations, keep the sum or the maximum in the carry instead, and return None for each iteration"
     ),
     "stacked-array": "an array",
     "stacked-shape": " of shape {shape}",
@@ -59,20 +59,21 @@ TEMPLATES = {
     "stacked-arrays": "{n} arrays",
     "stacked-read-on": " on {line}",
     "fix-stack-what-is-read": (
-        "let the body of the loop return only the part of these values that is read. If only every k-th"
-        " iteration is read, run k iterations in each call of the body, with jax.lax.fori_loop, divide the"
-        " number of iterations by k, and remove the slice; the value of the last iteration is in the carry"
+        "let the body of the loop return only the part of these values that is read. If only the last"
+        " iteration is read, take the values from the carry. If only every k-th iteration is read, run k"
+        " iterations in each call of the body, with jax.lax.fori_loop, divide the number of iterations by k,"
+        " and remove the slice"
     ),
     "work-not-read": (
-        "about {work} of the operations of {function}{lines} are for values that a loop stores in each"
-        " iteration, and of which the function reads {share}{line}"
+        "about {work} of the operations of {function}{lines} compute values that a loop stores in each"
+        " iteration; the function reads {share} of these values{line}"
     ),
     "work-on-lines": " ({lines})",
     "fix-compute-what-is-read": (
         "compute these values only for the iterations that are read. If every k-th iteration is read, let"
         " each call of the loop's body run k iterations without these values in jax.lax.fori_loop, and then"
         " compute the values once; divide the number of iterations by k, and remove the slice. If only the"
-        " last is read, compute them from the carry after the loop"
+        " last iteration is read, compute the values from the carry after the loop"
     ),
     "growing-arrays": (
         "{arrays} by {more} and {more_bytes} in each step; it has {count} ({bytes}) after step {step}"
@@ -90,7 +91,7 @@ TEMPLATES = {
     ),
     "path-grows": "{path}{inside} grows",
     "arrays-inside": " (its arrays {path})",
-    "held-arrays-grow": "the set of arrays that {holder} keeps grows",
+    "held-arrays-grow": "the set of arrays held by {holder} grows",
     "held-by-container": "a {kind} of {count}",
     "held-by-dict": "a {kind}{under}",
     "held-under-key": " under {key}",
@@ -98,21 +99,21 @@ TEMPLATES = {
     "held-by-closure": "a variable of a closure",
     "held-by-frame": "a local variable of {function}",
     "held-by-trace": "a jit cache of JAX ({kind})",
-    "held-outside-python": "an object in C++, such as a cache of JAX, which Python cannot list",
-    "unreferenced-arrays-grow": "the set of arrays that no known variable refers to grows",
+    "held-outside-python": "an object in C++ (such as a cache of JAX) that Python cannot list",
+    "unreferenced-arrays-grow": "the set of arrays without a known reference grows",
     "arrays-of-bytes": "{count}, {bytes}",
     "arrays-at-time": "{count}, {bytes} after {seconds}",
     "fix-pass-captured-arrays": (
-        "pass these arrays as arguments: each time JAX traces the function, it keeps the arrays that the"
-        " function captures"
+        "pass the arrays that the function captures as arguments: each time JAX traces the function, it keeps"
+        " the captured arrays"
     ),
-    "fix-release": "{holder} refers to the results of this line: drop these references",
+    "fix-release": "{holder} keeps the results of this line: remove those that the program no longer needs",
     "fix-find-references": (
         "find what keeps the results of this line: a reference cycle, a cache or an object in a library"
     ),
     "fix-keep-numbers": (
-        "keep Python numbers in {container} instead of arrays: append float(x) of the previous step, so that"
-        " the program does not wait for the device"
+        "keep Python numbers in {container} instead of arrays: in each step, append float(x) for the x of the"
+        " previous step, so that the program does not wait for the device"
     ),
     "fix-final-length": (
         "make {path} as long as it will be at the end, and write each new element into it inside the jitted"
@@ -127,7 +128,7 @@ TEMPLATES = {
         "keep str(error) in {container}, or error.with_traceback(None): an exception keeps the"
         " variables of the functions that it passed through"
     ),
-    "fix-bound-cache": "bound the cache of {function}: functools.lru_cache(maxsize=...)",
+    "fix-bound-cache": "limit the size of the cache of {function}: functools.lru_cache(maxsize=...)",
     "fix-keep-fewer": (
         "limit the number of arrays in {container}, or copy them to the host with jax.device_get"
     ),
@@ -146,7 +147,7 @@ TEMPLATES = {
     "fix-shard-dimension": (
         "shard dimension {dimension} of {path} over the mesh axis {axis!r}{like}, where the program makes it:"
         " {spec} in jax.device_put, in out_shardings of jit, or in jax.lax.with_sharding_constraint{others}."
-        " The price: each call that needs a whole array first copies its other parts to each device: up to"
+        " But each call that needs a whole array then first copies its other parts to each device: up to"
         " {price}"
     ),
     "shard-like": ", like {path}",
@@ -173,14 +174,14 @@ TEMPLATES = {
     ),
     "assigned-to-underscore": "the result that is assigned to _",
     "products-of-gathered": (
-        "each of the {devices} devices computes the same matrix products, {share} of those of {function}:"
-        " their operands come from arrays that the all_gather at {line} collects on every device"
+        "{share} of the matrix products of {function} are computed on all {devices} devices: their operands"
+        " come from arrays that the all_gather at {line} collects on every device"
     ),
     "fix-gather-results": (
         "if the parts do not depend on each other, like the images of a batch, let each device compute the"
-        " results of its own part of the array, and call jax.lax.all_gather on the results: on the"
-        " embeddings instead of the images. Else divide the work in another way: for example, each device"
-        " computes different layers"
+        " results of its part of the array, and call jax.lax.all_gather on the results: for example, on the"
+        " embeddings instead of the images. Otherwise, divide the work in another way: for example, each"
+        " device computes different layers"
     ),
     "repeated-product-here": "several devices compute the same part of a product of this line",
     "repeated-reason-here": "because of this line, several devices compute the same part",
@@ -206,10 +207,10 @@ TEMPLATES = {
         " this axis, in which the other axes have all devices"
     ),
     "fix-look-at-shardings": (
-        "run jaxscope report --function {function} to see how the arrays of the function are sharded."
-        " Then constrain the arrays that this line reads, so that they stay split over all mesh axes. A"
-        " reshape that merges dimensions keeps the split of the first of them only: put the split"
-        " dimension first, as in (batch, time) -> batch * time"
+        "run jaxscope report --function {function} to see how the arrays of the function are sharded. Then"
+        " constrain the arrays that this line reads, with jax.lax.with_sharding_constraint, so that they stay"
+        " split over all mesh axes. A reshape that merges dimensions keeps only the split of the first of"
+        " them: put the split dimension first, as in (batch, time) -> batch * time"
     ),
     "fix-shard-batch": (
         "split {what} over a mesh of the devices before the call: jax.device_put({path}, NamedSharding(mesh,"

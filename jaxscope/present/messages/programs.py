@@ -2,23 +2,24 @@
 
 TEMPLATES = {
     "unrolled-growing-loop": (
-        "JAX unrolled a Python loop in {function}{called}; its arrays grow: a block of {operations}"
-        " operations is repeated {times} times, each time with longer arrays{also}"
+        "JAX unrolled a Python loop in {function}{called}: a block of {operations} operations is repeated"
+        " {times} times, each time with longer arrays{also}"
     ),
     "scan-residuals": (
-        "the scan of {function} keeps values of all {iterations} iterations for the gradient: {bytes} on a"
+        "the scan in {function} keeps values of all {iterations} iterations for the gradient: {bytes} on each"
         " device, {share} of the program's temporary memory"
     ),
     "fix-checkpoint": (
-        "apply {checkpoint} to the body of the scan: {scan}({checkpoint}(body), ...). JAX then"
-        " keeps only what is carried from iteration to iteration, and computes the rest again for the"
-        " gradient, so that a step takes longer. Change nothing if the memory suffices"
+        "apply {checkpoint} to the body of the scan: {scan}({checkpoint}(body), ...). JAX then keeps only the"
+        " carry of each iteration, and computes the other values again for the gradient, so that a step takes"
+        " longer. Change nothing if there is enough memory"
     ),
     "fix-checkpoint-segments": (
-        "divide the {iterations} iterations into about {segments} segments: scan over the segments with"
-        " jax.checkpoint(segment) as the body, where segment is a function that scans over the iterations of"
-        " one segment. JAX then keeps only what is carried from segment to segment, and computes the rest"
-        " again for the gradient, so that a step takes longer. Change nothing if the memory suffices"
+        "divide the {iterations} iterations into about {segments} segments. Write a function run_segment that"
+        " scans over the iterations of one segment, and scan over the segments with"
+        " jax.checkpoint(run_segment) as the body. JAX then keeps only the carry of each segment, and"
+        " computes the other values again for the gradient, so that a step takes longer. Change nothing if"
+        " there is enough memory"
     ),
     "fix-vmap-iterations": (
         "no iteration needs a result of another one, except that the loop adds results up: compute all"
@@ -31,10 +32,10 @@ TEMPLATES = {
         " iterations one after the other"
     ),
     "fix-without-chunks": (
-        "each iteration takes some rows of an array. If the result for a row depends on no other row,"
-        " compute all rows in one call, without the loop (if that needs too much memory: jax.lax.map(f, x,"
-        " batch_size=size), where f computes one row). Otherwise, reshape the array to [n, size, ...], and"
-        " use jax.vmap or jax.lax.map over its n chunks"
+        "each iteration takes some rows of an array. If the result for a row depends on no other row, get the"
+        " results for all rows in one call, without the loop. If that needs too much memory, use"
+        " jax.lax.map(f, x, batch_size=size), where f gives the result for one row. If the result depends on"
+        " other rows, reshape the array to [n, size, ...], and use jax.vmap or jax.lax.map over the n chunks"
     ),
     "fix-final-length-then-scan": (
         "give the arrays their final length from the start. If an array has p elements before the loop,"
@@ -43,8 +44,8 @@ TEMPLATES = {
         " with causal attention, a key-value cache is faster still"
     ),
     "fix-scan-in-jit": (
-        "{fix}. {line} (in {function}) also runs this loop outside jit, where each call would compile the"
-        " scan again: jit the computation there, too"
+        "{fix}. {line} (in {function}) also runs this loop, outside jit. There, each call would compile the"
+        " scan again: jit the function that this line calls, too"
     ),
     "unrolled-loop": (
         "JAX unrolled a Python loop in {function}{called}: a block of {operations} operations is repeated"
@@ -70,23 +71,23 @@ TEMPLATES = {
         " operations of one site after the other ({compilations} at {line})"
     ),
     "fix-plate": (
-        "if all iterations have the same distributions, make each site once for all of them, in with"
-        " numpyro.plate('rows', n) instead of the loop, where n is the number of iterations. What the loop"
-        " reads with its variable becomes the whole array: obs=x instead of obs=x[i]. If x[i] has several"
-        " elements, write .to_event(1) after its distribution, and z[:, None] for sites z that have one"
-        " number for each i. If the x[i] have different lengths, put them into one array, with an array of"
-        " their numbers i, and write z[number]"
+        "if all iterations have the same distributions, make each site once for all of them. Replace the loop"
+        " by a plate: with numpyro.plate('rows', n): ..., where n is the number of iterations. Use whole"
+        " arrays there: obs=x instead of obs=x[i]. If x[i] has several elements, write .to_event(1) after its"
+        " distribution, and z[:, None] for sites z that have one number for each i. If the x[i] have"
+        " different lengths, join them into one array x, make an array row with the i of each element, and"
+        " make the site of x in a second plate, of size len(x), with z[row]"
     ),
     "fix-scan-of-sites": (
         "write the loop as last, _ = numpyro.contrib.control_flow.scan(step, {name}, series). step({name}, x)"
-        " makes the sites of one iteration, without its number in their names, and returns (new {name},"
-        " None): the model then has one site of each name for all steps"
+        " makes the sites of one iteration, without the number of the iteration in their names, and returns"
+        " (new {name}, None). The model then has one site of each name for all steps"
     ),
-    "fix-same-iterations": ("write the loop as {same}: what an iteration changes becomes the loop's state"),
+    "fix-same-iterations": "write the loop as {same}. The state of this loop is what an iteration changes",
     "fix-same-iterations-collected": (
         "write the loop as state, outputs = jax.lax.scan(body, state, length=n), where n is the number of"
-        " iterations. body(state, _) computes one iteration: from the state, which is what the loop changes,"
-        " it computes the new state and {output}"
+        " iterations. body(state, _) computes one iteration. The state is what an iteration changes; body"
+        " returns the new state and {output}"
     ),
     "scan-output-or-none": (
         "the output of the iteration, or None if the program needs no outputs. outputs has the outputs of all"
@@ -98,58 +99,58 @@ TEMPLATES = {
         " element is one element of {array}. body returns the new state and {output}"
     ),
     "scan-reversed": ", with the option reverse=True, which keeps the order of the arrays in the outputs",
-    "scan-stack-each": " (first stack what is a list)",
+    "scan-stack-each": " (first stack each of these that is a list)",
     "scan-shifted": (
-        ". Cut each array to the elements that the iterations read, which for {element} begin at another"
-        " index"
+        ". Of each array, pass only the elements that the iterations read; for {element}, they begin at"
+        " another index"
     ),
     "scan-stack-first": (
         " (if {name} is a list, stack it first: jax.tree.map(lambda *a: jnp.stack(a), *{name}))"
     ),
     "scan-stack-this-list": " (stack this list first: jax.tree.map(lambda *a: jnp.stack(a), *{name}))",
     "scan-collects": (
-        "what the loop appended to a list. outputs has these of all iterations, stacked{first}"
+        "what the loop appended to a list. outputs has the appended values of all iterations, stacked{first}"
     ),
     "scan-first-elements": (
         " (if the list had elements before the loop, put them in front: jnp.concatenate)"
     ),
     "scan-collects-elements": (
-        "the element that the loop wrote with .at[...].set. outputs has these of all iterations, stacked (if"
-        " elements before the first one are needed, put them in front)"
+        "the element that the loop wrote with .at[...].set. outputs has the elements of all iterations,"
+        " stacked (if the array has earlier elements that the program needs, put them in front:"
+        " jnp.concatenate)"
     ),
     "fix-scan": (
         "if the iterations have different inputs or parameters, stack these once, where they are made, and"
         " write the loop as {scan} over them{layers}. Otherwise, write it as {same}"
     ),
     "fix-scan-modules": (
-        "write the loop as scan = nn.scan(lambda module, x, _: (module(x), None),"
-        " variable_axes={{'params': 0}}, split_rngs={{'params': True, 'dropout': True}}, length={times}), and"
-        " call it: x, _ = scan(Layer(), x, None). If all iterations use the same parameters, write"
-        " variable_broadcast='params' instead of variable_axes, and 'params': False in split_rngs. Pass"
-        " inputs that differ from iteration to iteration, stacked, as xs: scan(Layer(), x, xs), with"
-        " lambda module, x, each: (module(x, each), None). If the layer has further arguments that stay the"
-        " same, such as train, pass them in the lambda, too: module(x, train). The layers get other initial"
-        " values than before, and with variable_axes their parameters are stacked, so old checkpoints do not"
-        " fit"
+        "replace the loop by scan = nn.scan(lambda module, x, _: (module(x), None), variable_axes={{'params':"
+        " 0}}, split_rngs={{'params': True, 'dropout': True}}, length={times}) and x, _ = scan(Layer(), x,"
+        " None). If all iterations use the same parameters, write variable_broadcast='params' instead of"
+        " variable_axes, and 'params': False in split_rngs. If the iterations have different inputs, stack"
+        " these and pass them as xs: scan(Layer(), x, xs), with lambda module, x, each: (module(x, each),"
+        " None). If the layer has further arguments that stay the same, such as train, pass them in the"
+        " lambda, too: module(x, train). The layers get other initial values than before. With variable_axes,"
+        " their parameters are stacked, so old checkpoints do not fit"
     ),
     "fix-scan-and-measure": (
         "{fix}. Measure the time of a call before and after: a scan compiles faster, but it can run slower"
         " than the unrolled loop"
     ),
     "fix-object-in-scan": (
-        "{fix}. The loop changes attributes of {names}: let the state contain these arrays, write them into"
-        " the object where the function begins, and return the new ones. Otherwise each iteration starts from"
-        " the values before the loop, without an error"
+        "{fix}. The loop changes attributes of {names}: put the arrays of these attributes into the state. At"
+        " the beginning of the body, assign them to the attributes; at its end, return their new values."
+        " Otherwise each iteration starts from the values before the loop, without an error"
     ),
     "fix-tests-of-index": (
-        "{fix}. There, the loop's variable is an array, which Python's if cannot test: at {line}, use"
-        " jnp.where or jax.lax.cond instead of 'if {expression}', or write {place}"
+        "{fix}. The loop's variable is then an array, which Python's if cannot test: at {line}, use jnp.where"
+        " or jax.lax.cond instead of 'if {expression}', or write {place}"
     ),
-    "iteration-before": "the first iteration before it",
-    "iteration-after": "the last iteration after it",
-    "iteration-outside": "that iteration before or after it",
-    "scan-own-parameters": " ({layers} if each iteration creates its own parameters)",
-    "scan-stack-list": " (from a list of pytrees: jax.tree.map(lambda *a: jnp.stack(a), *layers))",
+    "iteration-before": "the first iteration separately, before the loop",
+    "iteration-after": "the last iteration separately, after the loop",
+    "iteration-outside": "that iteration separately, before or after the loop",
+    "scan-own-parameters": " (as {layers}, if each iteration creates new parameters)",
+    "scan-stack-list": " (to stack a list of pytrees: jax.tree.map(lambda *a: jnp.stack(a), *layers))",
     "scan-create-stacked": " ({maker} creates layers with stacked parameters)",
     "called-row-by-row": (
         "{function} is called once for each row of {aval}, in a loop that runs {n} programs one after the"
@@ -160,7 +161,7 @@ TEMPLATES = {
         "call jax.vmap({function}) once, in one jitted function; if that needs too much memory, use"
         " jax.lax.map"
     ),
-    "fix-scan-calls": "put the loop into one jitted function, as a jax.lax.scan of {function}",
+    "fix-scan-calls": "put the loop into one jitted function, as a jax.lax.scan whose body calls {function}",
     "work-done-twice": (
         "{function} and {other} compute the same forward pass in each iteration of the loop at line {line},"
         " from the same arguments"
@@ -170,9 +171,9 @@ TEMPLATES = {
         " more: on the same batch, with the parameters that {other} has updated"
     ),
     "fix-has-aux": (
-        "let {other} compute this, too, and drop the call of {function}. The value of the loss is what"
-        " {value_and_grad} returns. Return other results from the loss function as a second value, and use"
-        " (value, extra), gradients = {value_and_grad}(loss, has_aux=True)(...){before}"
+        "let {other} return the result of {function}, too, and remove the call of {function}. If this result"
+        " is the loss, {value_and_grad} already returns it. Return other results from the loss function as a"
+        " second value, and use (value, extra), gradients = {value_and_grad}(loss, has_aux=True)(...){before}"
     ),
     "of-params-before": (
         ". The result is then computed with the parameters before the update: change nothing if you need it"
@@ -188,8 +189,8 @@ TEMPLATES = {
         " operations are not needed"
     ),
     "fix-select-arguments": (
-        "compute each argument of {function} first, with jnp.where(predicate, its value in the true branch,"
-        " its value in the other branch). Then call {function} once, instead of the conditional"
+        "compute each argument of {function} first, with jnp.where(predicate, value_if_true, value_if_false)."
+        " Then call {function} once, instead of the conditional"
     ),
     "whole-checkpoint": (
         "{function} computes the forward pass twice, because of a jax.checkpoint; the second time takes"
@@ -197,16 +198,16 @@ TEMPLATES = {
         " and therefore saves no memory"
     ),
     "constant-decomposed": (
-        "each iteration of the loop at {loop} decomposes the same constant matrix again, in {function}:"
+        "{function} decomposes the same constant matrix in each iteration of the loop at {loop}: this takes"
         " {share} of its operations"
     ),
     "fix-decompose-once": (
         "decompose the matrix once, before the loop, and pass the result to {function} as an argument"
     ),
     "fix-factor-once": (
-        "before the loop, compute factor = jnp.linalg.cholesky(covariance) and pass it to {function};"
-        " draw mean + jax.random.normal(key, (*shape, len(mean))) @ factor.T. The random numbers are"
-        " others, but of the same distribution"
+        "before the loop, compute factor = jnp.linalg.cholesky(covariance), and pass it to {function}. There,"
+        " instead of calling multivariate_normal, compute mean + jax.random.normal(key, (*shape, len(mean)))"
+        " @ factor.T. The random numbers change, but have the same distribution"
     ),
     "work-repeated-in-loop": (
         "{function} computes the same results in each iteration of the loop at {loop}: {share} of its"
@@ -225,33 +226,33 @@ TEMPLATES = {
     "lines-known": "lines {lines}",
     "all-lines": "{lines}",
     "fix-call-before-loop": (
-        "call {function} once before the loop, and use its result in the loop. If its result should change"
-        " from iteration to iteration, a line is missing that sets {arguments} in the loop"
+        "call {function} once before the loop, and use its result in the loop. If the result should change"
+        " from iteration to iteration, the program has an error: no line in the loop sets {arguments}"
     ),
     "fix-function-before-loop": (
         "{jit}call {inner} once before the loop, and pass its result to {function} as an argument"
     ),
     "inner-with-jit": "apply jit to {inner}, ",
     "fix-compute-before-loop": (
-        "move the operations that depend only on {arguments} into a jitted function of their own, call it"
-        " once before the loop, and pass its results to {function}"
+        "move the operations that depend only on {arguments} into another jitted function, call it once"
+        " before the loop, and pass its results to {function}"
     ),
     "fix-checkpoint-parts": (
-        "remove jax.checkpoint here. If the memory does not suffice, apply it to parts that run one after the"
-        " other, such as each layer: JAX then keeps the values of only one part at a time"
+        "remove jax.checkpoint here. If there is then not enough memory, apply jax.checkpoint to parts that"
+        " run one after the other, such as each layer: JAX then keeps the values of only one part at a time"
     ),
     "fix-branch-outside-vmap": (
-        "if in most calls no element needs this branch, run the conditional once for the whole batch. Compute"
-        " the predicates of all elements with jax.vmap ({predicate} is that of one element), and write"
-        " {conditional}(jnp.any(predicates), this_branch, other_branch, batch), not under vmap: this_branch"
-        " computes all elements with jax.vmap, and uses jnp.where to keep the results only where predicates"
-        " is True; other_branch computes the other branch of all elements. A loop around the conditional must"
-        " then go through the iterations of the whole batch. If in most calls at least one element needs this"
-        " branch, this does not help: make the branch cheaper"
+        "if in most calls no element needs this branch, run the conditional once for the whole batch, outside"
+        " vmap: {conditional}(jnp.any(predicates), this_branch, other_branch, batch). Compute predicates, the"
+        " values of {predicate} for all elements, with jax.vmap. other_branch runs the other branch with"
+        " jax.vmap. this_branch runs both branches with jax.vmap, and selects with jnp.where: the result of"
+        " this branch where predicates is True, else the result of the other one. If the conditional is in a"
+        " loop, each iteration of the loop must compute the whole batch, too. If in most calls at least one"
+        " element needs this branch, this does not help: make the branch cheaper"
     ),
     "fix-counter-without-vmap": (
-        "if {predicate} is the same for all elements, such as a count of steps, compute it from a value that"
-        " vmap does not batch: i in jax.lax.scan(body, carry, jnp.arange(n)), or an argument with None in"
+        "if {predicate} is the same for all elements, compute it from a value that vmap does not batch: for"
+        " example, the index i in jax.lax.scan(body, carry, jnp.arange(n)), or an argument with None in"
         " in_axes. JAX then runs only one of the branches"
     ),
     "fix-branch-cheaper": (
@@ -265,10 +266,10 @@ TEMPLATES = {
         "{function} sorts {rows}{elements}, and uses the order only to find the positions of a few elements"
     ),
     "fix-count-before": (
-        "count the elements that come before the wanted one, without a sort: (x > wanted).sum(axis) for"
-        " jnp.argsort(-x), and (x < wanted).sum(axis) for jnp.argsort(x), where wanted is the value of this"
-        " element (in rows: jnp.take_along_axis(x, index[:, None], 1)). Equal elements then have the same"
-        " position"
+        "the position of an element is the number of elements that come before it, which needs no sort."
+        " Instead of jnp.argsort(-x), use (x > value).sum(axis); instead of jnp.argsort(x), use (x <"
+        " value).sum(axis). value is the element whose position you need (in each row: jnp.take_along_axis(x,"
+        " index[:, None], 1)). Equal elements then have the same position"
     ),
     "rows-of": "{rows} of ",
     "in-each-row": " in each row",
@@ -278,16 +279,16 @@ TEMPLATES = {
     ),
     "fix-maximum": "use jnp.max and jnp.argmax, or jnp.min and jnp.argmin, which do not sort",
     "fix-draw-few": (
-        "draw {used} different indices without a shuffle:"
-        " jax.lax.top_k(jax.random.uniform(key, ({length},)), {used})[1]. If some of them may be equal, use"
-        " jax.random.randint(key, ({used},), 0, {length})"
+        "draw {used} different indices without a shuffle: jax.lax.top_k(jax.random.uniform(key, ({length},)),"
+        " {used})[1]. If an index may occur twice, use jax.random.randint(key, ({used},), 0, {length})"
     ),
     "value-and-gradient": (
         "{function} is computed twice: the program calls it at {line} to get its value, and calls its jitted"
         " gradient at {gradient}, which computes the value, too"
     ),
     "fix-value-and-grad": (
-        "jit {transform} of {function}, call this once instead of both functions, and use both of its results"
+        "jit {transform} of {function}. Call this jitted function once instead of the two functions: it"
+        " returns the value and the gradient"
     ),
     "fix-value-and-grad-for-scipy": (
         "jit {transform} of {function}. Then write a function that calls this jitted function and returns"
@@ -296,25 +297,24 @@ TEMPLATES = {
     "costly-form": "{function} {what}; this takes {times} times as many operations as necessary",
     "slow-form": "{function} {what}. A matrix product computes the same faster",
     "numbers-merged": (
-        "{expression} converts {before} to {after}, which makes {share} of the pairs of different"
-        " neighboring numbers equal"
+        "{expression} converts {before} to {after}: of the neighboring numbers that were different, {share}"
+        " are then equal"
     ),
     "numbers-wrapped": (
-        "{expression} converts {before} to {after}, in which {share} of the numbers become other numbers"
+        "{expression} converts {before} to {after}, which changes the values of {share} of the numbers"
     ),
     "argument-merged": (
-        "{function} is called with a NumPy array of {before} for {argument}. JAX converts it to {after},"
-        " which makes {share} of the pairs of different neighboring numbers equal"
+        "{function} is called with a NumPy array of {before} for {argument}. JAX converts it to {after}: of"
+        " the neighboring numbers that were different, {share} are then equal"
     ),
     "argument-wrapped": (
-        "{function} is called with a NumPy array of {before} for {argument}. JAX converts it to {after}, in"
-        " which {share} of the numbers become other numbers"
+        "{function} is called with a NumPy array of {before} for {argument}. JAX converts it to {after},"
+        " which changes the values of {share} of the numbers"
     ),
     "an-array": "this line",
     "padding-in-last-row": (
-        "line {padded} pads {name} with -1, and"
-        ' mode="{mode}" does not drop it: JAX takes -1 as the last row,'
-        " so the values of the padding go to the last row"
+        'line {padded} pads {name} with -1, and mode="{mode}" does not drop these indices: JAX takes -1 as'
+        " the last row, so the values of the padding go to the last row"
     ),
     "index-out-of-bounds": (
         "{function}: index {index} is out of bounds for an axis with {size} elements; JAX raises no error,"
@@ -328,23 +328,23 @@ TEMPLATES = {
     "leaves-update-out": "but leaves this update out",
     "fix-index-in-bounds": (
         "use an index from 0 to {last} (or from -{size} to -1), or correct the size of the array. If this"
-        " index is intended, say so: {mode}"
+        " index is intended, write {mode}"
     ),
     "mode-drop": 'x.at[i].set(y, mode="drop")',
     "mode-clip": 'x.at[i].get(mode="clip")',
     "mode-fill": 'jnp.take(x, i, mode="fill")',
     "padding-read-from-last-row": (
-        "line {padded} pads {name} with -1, and"
-        ' mode="{mode}" fills in no values for it: JAX counts negative'
-        " indices from the end, so -1 reads the last row"
+        'line {padded} pads {name} with -1, and mode="{mode}" fills in no values for these indices: JAX'
+        " counts negative indices from the end, so -1 reads the last row"
     ),
     "fix-no-negative-indices": (
-        "add wrap_negative_indices=False to this call, or pad {name} with the number of rows of the indexed"
-        " array instead of -1 (and look for this number wherever the program looks for -1)"
+        "pass wrap_negative_indices=False together with the argument mode, or pad {name} with the number of"
+        " rows of the indexed array instead of -1 (and replace -1 by this number wherever the program tests"
+        " for -1)"
     ),
     "fix-pad-out-of-range": (
-        "pad {name} with the number of rows of the indexed array instead of -1, and look for this number"
-        " wherever the program looks for -1"
+        "pad {name} with the number of rows of the indexed array instead of -1, and replace -1 by this number"
+        " wherever the program tests for -1"
     ),
     "fix-subtract-before": (
         "if only the differences of these numbers matter, subtract a common offset, such as the first number,"
@@ -352,30 +352,29 @@ TEMPLATES = {
         " Or enable float64, with jax.config.update('jax_enable_x64', True) at the start of the program"
     ),
     "fix-smaller-integers": (
-        "subtract a common offset in NumPy before the conversion, or number the different values:"
-        " np.unique(x, return_inverse=True)[1]. Or enable 64 bits with"
+        "subtract a common offset in NumPy before the conversion, or replace each number by its index among"
+        " the different values: np.unique(x, return_inverse=True)[1]. Or enable 64 bits with"
         " jax.config.update('jax_enable_x64', True)"
     ),
     "gradient-of-table": (
-        "each gradient step of {function} changes a whole table, {table}, although at most {used} of its"
-        " {rows} rows have a gradient{more}: {share} of its operations compute with zeros"
+        "each gradient step of {function} changes a whole table, {table}, although the gradient of at most"
+        " {used} of its {rows} rows is not 0{more}: {share} of the operations compute with zeros"
     ),
     "more-tables": " (the same is true of {tables})",
     "fix-gradient-of-rows": (
-        "let the loss take the rows that the step reads, instead of the table and the indices, and change"
-        " only these rows: rows = table[i]; grads = jax.grad(loss)(rows); table = table.at[i].add(-lr *"
-        " grads). For gradient"
-        " descent without momentum the result is the same. Donate the table, or carry it in a scan, so"
-        " that XLA writes in place"
+        "write the loss as a function of the rows that the step reads, not of the table and the indices, and"
+        " change only these rows: rows = table[i]; grads = jax.grad(loss)(rows); table = table.at[i].add(-lr"
+        " * grads). For gradient descent without momentum the result is the same. Donate the table, or carry"
+        " it in a scan, so that XLA writes in place"
     ),
     "work-before-branch": (
         "in {function}, {share} of the operations ({lines}) compute what only one branch of the conditional"
-        " needs, but they are before it and run in each call{also}"
+        " needs, but run in each call, because they are before the conditional{also}"
     ),
     "also-in-functions": "; the same conditional is in {functions}",
     "fix-compute-in-branch": (
         "move these operations into the function of that branch. If jax.lax.cond passes their result to the"
-        " branches as an operand, pass what these operations read instead (the functions of all branches"
+        " branches as an operand, pass the inputs of these operations instead (the functions of all branches"
         " take the same operands)"
     ),
     "slow-power": (
@@ -405,28 +404,29 @@ TEMPLATES = {
     ),
     "sum-of-three-factors": "adds up products of three or more arrays that are broadcast against each other",
     "fix-distances-by-product": (
-        "use the squares and one product: (x**2).sum(-1)[:, None] + (y**2).sum(-1) - 2 * x @ y.T."
-        " Rounding makes small distances less accurate: set negative ones to 0 with jnp.maximum, and"
-        " subtract the mean from x and y before, if they are far from 0. Keep the differences where this"
-        " accuracy matters"
+        "use the squares and one product: (x**2).sum(-1)[:, None] + (y**2).sum(-1) - 2 * x @ y.T. Rounding"
+        " makes small distances less accurate: set negative ones to 0 with jnp.maximum, and if x and y are"
+        " far from 0, first subtract the mean of x from both. Change nothing where small distances must be"
+        " accurate"
     ),
     "fix-sum-as-product": (
-        "multiply two factors, then write the sum as a matrix product: (a[:, :, None] * b[:, None, :] *"
-        " c[:, None, None]).sum(0), where a, b and c are any arrays, becomes (a * c[:, None]).T @ b"
+        "multiply two of the factors, then write the sum as a matrix product: for example, (a[:, :, None] *"
+        " b[:, None, :] * c[:, None, None]).sum(0) becomes (a * c[:, None]).T @ b"
     ),
     "product-order": "multiplies three arrays in a costly order",
     "product-of-diagonal": "multiplies by a diagonal matrix as if it were full: most products are with 0",
     "product-of-one-hot": "multiplies by a one-hot matrix, only to pick rows or columns of the other matrix",
     "product-of-banded": "multiplies by a matrix that is zero outside a few diagonals",
     "fix-add-diagonals": (
-        "multiply each diagonal by the vector, shifted, and add the results: for a matrix with the diagonals"
-        " lower, main and upper, y = main * v, y = y.at[1:].add(lower * v[:-1]), y = y.at[:-1].add(upper *"
-        " v[1:])"
+        "multiply each diagonal by the vector, shifted, and add the results. If the three diagonals of A are"
+        " the arrays lower, main and upper, A @ v becomes: y = main * v; y = y.at[1:].add(lower * v[:-1]); y"
+        " = y.at[:-1].add(upper * v[1:])"
     ),
     "solve-of-tridiagonal": "solves linear equations whose matrix is zero outside three diagonals",
     "fix-tridiagonal-solve": (
-        "use jax.lax.linalg.tridiagonal_solve(lower, main, upper, b): it takes the three diagonals, each as"
-        " long as the matrix (lower[0] and upper[-1] are not used), and b with two dimensions"
+        "use jax.lax.linalg.tridiagonal_solve(lower, main, upper, b), where lower, main and upper are the"
+        " three diagonals. Each has as many elements as the matrix has rows (lower[0] and upper[-1] are not"
+        " used). b must have two dimensions"
     ),
     "product-for-diagonal": "multiplies two matrices, and uses only the diagonal of their product",
     "product-for-part": "multiplies two matrices, and uses only a slice of their product",
@@ -456,16 +456,16 @@ TEMPLATES = {
     "convolution-with-large-kernel": "computes a convolution with a large kernel directly",
     "categorical-of-many": "draws many times from the same probabilities with jax.random.categorical",
     "fix-choice": (
-        "use jax.random.choice, which needs one random number for each draw, and draws different numbers from"
-        " the same distribution: categorical(key, logits, shape=(m,)) becomes choice(key, n, (m,),"
-        " p=jax.nn.softmax(logits)), where n is the number of logits"
+        "use jax.random.choice, which needs only one random number for each draw: categorical(key, logits,"
+        " shape=(m,)) becomes choice(key, n, (m,), p=jax.nn.softmax(logits)), where n is the number of"
+        " logits. The drawn numbers change, but have the same distribution"
     ),
     "sum-of-vmapped-arrays": "makes a whole array for each element of a vmap, and then adds these arrays up",
     "fix-one-array-for-all": (
         "let all elements add to one array: the function under vmap returns indices (a tuple) and values"
         " instead of an array, and after the vmap, jnp.zeros(shape).at[indices].add(values) adds them all. If"
-        " the function has a loop, put the vmap inside the body of the loop, which carries the one array and"
-        " all other state"
+        " the function has a loop, write this loop outside vmap, and use vmap in its body: the carry is this"
+        " one array, and the other state of all elements"
     ),
     "fix-fftconvolve": (
         "use jax.scipy.signal.fftconvolve, which computes the same convolution with Fourier transforms:"
@@ -505,8 +505,8 @@ TEMPLATES = {
     ),
     "fix-grad": (
         "use jax.grad of the function that is evaluated: it gives the exact gradient, and takes about as long"
-        " as 4 evaluations. Keep the differences if the function has steps (round, argmax), whose gradient"
-        " is 0, or runs on other hardware, such as a quantum computer"
+        " as 4 evaluations. Change nothing if the function has steps (round, argmax), whose gradient is 0, or"
+        " if it runs on other hardware, such as a quantum computer"
     ),
     "jacobian-in-reverse": (
         "{function} computes a Jacobian in reverse mode, with {passes} backward passes, one for each output;"
@@ -541,20 +541,22 @@ TEMPLATES = {
     ),
     "fix-callback": (
         "if the callback only shows or stores values, return the values and use them outside the function, or"
-        " call back only in every Nth iteration (jax.lax.cond); if it computes a value that the function"
-        " needs, compute it with jax.numpy, or compute it before the call and pass it as an argument"
+        " run the callback only in every Nth iteration, with jax.lax.cond. If the callback computes a value"
+        " that the function needs, compute this value with jax.numpy, or compute it before the call and pass"
+        " it as an argument"
     ),
     "fix-show-outside": (
-        "return the values, and print or store them outside the function (a jax.lax.scan returns those of"
-        " all iterations as its second result); or call back only in every Nth iteration (jax.lax.cond)"
+        "return the values, and print or store them outside the function. In a loop, jax.lax.scan returns the"
+        " values of all iterations as its second result; or run the callback only in every Nth iteration,"
+        " with jax.lax.cond"
     ),
     "fix-compute-in-jax": (
         "compute the value with jax.numpy, or compute it before the call and pass it as an"
         " argument{vectorized}"
     ),
     "call-back-once": (
-        ". If Python has to compute it, and can do so for many inputs at once, use vmap_method='expand_dims'"
-        " or 'broadcast_all': then Python is called once for all of them"
+        ". If Python must compute it, and the callback can compute many inputs at once, use"
+        " vmap_method='expand_dims' or 'broadcast_all': JAX then calls it once for all inputs"
     ),
     "upcast": "{function} converts {bytes} from {before} to {after}",
     "upcast-spreads": (
@@ -563,10 +565,10 @@ TEMPLATES = {
     "earlier-mixes": "an earlier operation mixes {before} with {after}",
     "arguments-are-wide": "matrices in the arguments {paths} are {dtype}",
     "fix-cast-arguments": (
-        "if these matrices should be {half}, create them in it: an initialization that divides by a {dtype}"
-        " array, for example, makes them {dtype}. If they should stay {dtype}, cast them where the forward"
-        " pass begins: jax.tree.map(lambda w: w.astype({half!r}), ...). The products are then less precise."
-        " A GPU or TPU computes them faster, a CPU may compute them slower"
+        "if these matrices should be {half}, create them with this dtype: an initialization that divides by a"
+        " {dtype} array, for example, makes them {dtype}. If they should stay {dtype}, cast them where the"
+        " forward pass begins: jax.tree.map(lambda w: w.astype({half!r}), ...). The products are then less"
+        " precise. A GPU or TPU computes them faster, a CPU may compute them slower"
     ),
     "upcast-of-some": (
         "{function} computes matrix products in {after} {where}, although it computes other products there"
@@ -582,8 +584,8 @@ TEMPLATES = {
         " write float({call}) if it is one number, or jnp.asarray({call}, {dtype!r}) if it is an array"
     ),
     "fix-cast-down": (
-        "if the wider dtype is not intended, cast the operand x that has it to the dtype of the other operand"
-        " y: x.astype(y.dtype)"
+        "if the wider dtype is not intended, cast the operand with the wider dtype, x, to the dtype of the"
+        " other operand, y: x.astype(y.dtype)"
     ),
     "float64": "{function} computes in float64 ({operations}{arguments})",
     "float64-arguments": "; float64 arguments: {paths}",
@@ -614,8 +616,8 @@ TEMPLATES = {
     ),
     "scan-on-all-devices": (
         "{function}: {devices} computes all iterations of a scan{repeated}, because the scan goes over an"
-        " axis that is sharded over {axes}: JAX gathers arrays ({sizes} to each device) before the scan"
-        " in each call"
+        " array axis that is sharded over {axes}: in each call, JAX gathers arrays ({sizes} to each device)"
+        " before the scan"
     ),
     "each-of-devices": "each of the {n} devices",
     "each-device": "each device",
@@ -658,8 +660,9 @@ TEMPLATES = {
         " result is the same{inserted}"
     ),
     "for-an-inserted-sum": (
-        ". If you wrote no sum, JAX inserts it for a gradient (shard_map with check_vma): first mark the"
-        " parameters as varying over the axis, jax.lax.pcast(params, axis, to='varying')"
+        ". If you wrote no psum or pmean, JAX inserts the sum for a gradient (shard_map with check_vma):"
+        " first mark the parameters as varying over the axis, params = jax.lax.pcast(params, axis,"
+        " to='varying')"
     ),
     "involuntary-rematerialization": (
         "{function} gathers a whole array{size} on every device to change its sharding{change}"
@@ -667,7 +670,7 @@ TEMPLATES = {
     "of-size": " of {bytes}",
     "from-to": " from {before} to {after}",
     "fix-reshard-in-steps": (
-        "change the sharding in two steps, so that each step moves one mesh axis, or give the operands of"
-        " this line matching shardings"
+        "change the sharding in two steps with jax.lax.with_sharding_constraint, one mesh axis in each step,"
+        " or give the operands of this line matching shardings"
     ),
 }

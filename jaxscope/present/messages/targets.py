@@ -35,12 +35,12 @@ TEMPLATES = {
     ),
     "fix-scoped-limit": (
         "allow more memory for one operation: the flag --xla_tpu_scoped_vmem_limit_kib={kib} in"
-        " LIBTPU_INIT_ARGS, or jax.jit with compiler_options={{'xla_tpu_scoped_vmem_limit_kib': '{kib}'}}; or"
-        " change the sizes that this operation has"
+        " LIBTPU_INIT_ARGS, or jax.jit with compiler_options={{'xla_tpu_scoped_vmem_limit_kib': '{kib}'}}. Or"
+        " change the sizes of the arrays of this operation"
     ),
     "fix-smaller-pieces": (
         "process smaller pieces (jax.lax.map with batch_size=, a scan over microbatches), save less for the"
-        " backward pass (jax.checkpoint), or shard its arrays over more devices"
+        " backward pass (jax.checkpoint), or shard the arrays over more devices"
     ),
     "fix-shard-and-donate": (
         "shard {path} over the mesh (PartitionSpec) or over more devices, and donate the arguments that"

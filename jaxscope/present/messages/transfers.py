@@ -6,11 +6,11 @@ TEMPLATES = {
         " writes run outside jit"
     ),
     "fix-write-in-jit": (
-        "write inside a jitted function that gets {name}, the index and the values as arguments, and donates"
-        " {name}: jax.jit(write, donate_argnums=0). Define and jit write once, outside of all"
-        " functions that run repeatedly, and use its result as the new {name}: XLA then writes in place. Or"
-        " collect the parts in a list, and put them together once after the loop, with np.stack or"
-        " np.concatenate along the axis of the index"
+        "move the write into a function update({name}, index, values), and jit it with donate_argnums=0, so"
+        " that it donates {name}. Define the jitted function once, outside of all functions that run"
+        " repeatedly, and write {name} = update({name}, index, values): XLA then writes in place. Or collect"
+        " the parts in a list, and join them once after the loop, with np.stack or np.concatenate along the"
+        " axis of the index"
     ),
     "fix-donate-written": (
         "{fix}. Donate {name} to the jitted function (donate_argnums), so that XLA writes in place: without"
@@ -28,34 +28,35 @@ TEMPLATES = {
         "{expression}{helper} waits for the device and copies to the host {often}; this took {seconds} in"
         " total{saved}"
     ),
-    "and-makes-text": "{waits}. In addition, making text of the arrays took {seconds}",
+    "and-makes-text": "{waits}. In addition, converting the arrays to text took {seconds}",
     "read-in-loop": (
         "{expression}{helper} waits for the device {n} times in the loop that calls {function}; this took"
         " {seconds} in total{saved}. After each wait, a GPU or TPU has nothing to do until the next call"
     ),
     "in-each-step": "{times}in each of {steps} steps{phase}",
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
-    "saved": ", of which the advice saves at most {seconds}",
+    "saved": "; with the advice, the program can save at most {seconds} of this",
     "helper-line": " ({line}, called at {caller})",
     "phase-of-steps": " (steps {first} to {last})",
     "times-a-step": "{n} times ",
     "so-often": "{n} times",
     "copies": (
-        "{n} times, {amount} in total; the program waited for {share} of the time between the first and the"
-        " last time"
+        "{n} times, {amount} in total; the program waited for {share} of the time between the first copy and"
+        " the last one"
     ),
     "copies-without-copy": "{copies}; on this backend the host reads the array without a copy",
     "fix-decide-on-device": (
-        "decide on the device (jnp.where, jax.lax.cond), or read the value only in some of the steps"
+        "make this decision on the device, with jnp.where or jax.lax.cond, or read the value only in every"
+        " Nth iteration"
     ),
     "fix-count-in-python": (
         "count the iterations in a Python variable, and test that variable: the program then reads no value"
         " from the device here"
     ),
     "fix-test-less-often": (
-        "this value ends the loop. If JAX can trace the whole loop, use jax.lax.while_loop. Otherwise, if"
-        " some steps more do not change the results, test it only in every few steps, or test each value one"
-        " step later, after the next call"
+        "this value ends the loop. If JAX can trace the whole loop, use jax.lax.while_loop. Otherwise, if a"
+        " few more iterations do not change the results, test it only in every Nth iteration, or test each"
+        " value one iteration later, after the next call"
     ),
     "fix-print-less": (
         "keep the values in a list, and print or show them after the loop; or print only in every Nth"
@@ -75,13 +76,13 @@ TEMPLATES = {
         " as NumPy arrays"
     ),
     "fix-index-on-device": (
-        "{expression} reads the index on the host, because {list} is no JAX array: make it one before the"
-        " loop ({list} = jnp.stack({list}) for a list of arrays), or draw or compute the index with NumPy"
+        "{expression} reads the index on the host, because {list} is no JAX array. Make it a JAX array before"
+        " the loop ({list} = jnp.stack({list}) for a list of arrays), or draw or compute the index with NumPy"
     ),
     "fix-read-less": (
         "read the value only in every Nth iteration (for a mean, add the values up on the device), or read"
         " each value one iteration later, after the next call (the last one after the loop): the device then"
-        " computes while Python reads. This fails for a value that the call donates"
+        " computes while Python reads. A value that the next call donates cannot be read later"
     ),
     "fix-copy-several": (
         "keep the arrays of many iterations in a list, and copy them together (jax.device_get of the"
@@ -90,10 +91,10 @@ TEMPLATES = {
     ),
     "also-line": "{first}. Line {numbers} waits, too{saved}",
     "also-lines": "{first}. Lines {numbers} wait, too{saved}",
-    "saved-there": "; there the advice saves at most another {seconds}",
+    "saved-there": "; there the advice can save at most another {seconds}",
     "fix-read-for-method": (
-        "{method} needs this value before the program can go on. If it is a simulator, run several of them at"
-        " once: call the jitted function once for all of them, and read all results at once"
+        "{method} needs this value before the program can go on. If it is a simulator, run several simulators"
+        " at once: call the jitted function once for all of them, and read all results at once"
     ),
     "fix-pass-the-array": (
         "only {function} uses this value, and {function} is jitted and takes arrays: pass the array itself,"
@@ -129,14 +130,14 @@ TEMPLATES = {
         " then NumPy numbers, and JAX runs nothing to read them"
     ),
     "fix-copy-whole-if-array": (
-        "copy the whole array to the host before the loop: {name} = jax.device_get({name}) if {name} is an"
-        " array. If it is an iterator, copy the array whose elements it returns before it is created. The"
-        " elements are then NumPy numbers, and JAX runs nothing to read them"
+        "if {name} is an array, copy it to the host before the loop: {name} = jax.device_get({name}). If"
+        " {name} is an iterator over an array, copy this array before the iterator is created. The elements"
+        " are then NumPy numbers, and JAX runs nothing to read them"
     ),
     "fix-copy-before-generator": (
-        "{name} is made by the generator {generator}. Copy the array whose elements {generator} yields to the"
-        " host before {generator} is called (jax.device_get). The elements are then NumPy numbers, and JAX"
-        " runs nothing to read them"
+        "{name} is made by the generator {generator}, which yields the elements of an array. Before you call"
+        " {generator}, copy this array to the host with jax.device_get. The elements are then NumPy numbers,"
+        " and JAX runs nothing to read them"
     ),
     "items-copied": "{expression}{helper} copies {n} arrays of {each} to the device, one at a time",
     "list-converted": (
@@ -151,11 +152,11 @@ TEMPLATES = {
         " numbers, which JAX converts number by number"
     ),
     "fix-convert-index": (
-        "make {names} a NumPy array where it is created: np.array(...), and no list and no tuple (if it"
+        "make {names} a NumPy array where it is created, with np.array(...), not a list or a tuple (if it"
         " contains several lists, make each of them a NumPy array)"
     ),
     "fix-convert-indices": (
-        "make {names} NumPy arrays where they are created: np.array(...), and no lists and no tuples"
+        "make {names} NumPy arrays where they are created, with np.array(...), not lists or tuples"
     ),
     "fix-convert-list": (
         "let NumPy convert the list first, which is many times as fast: jnp.asarray(np.array({name}))."
@@ -172,7 +173,7 @@ TEMPLATES = {
     "operations-in-loops": "the loops at {loops} spend about {seconds} in operations outside jit",
     "operations-in-passed-function": (
         "{library} calls {function} again and again, from {lines}: about {seconds} ({share} of the run) are"
-        " spent in its operations outside jit"
+        " spent in the operations of {function} outside jit"
     ),
     "with-compiling": "{finding}, plus {seconds} to compile these operations",
     "with-running": "{finding}; running these operations took about {seconds}, not counting compilations",
@@ -196,12 +197,14 @@ TEMPLATES = {
     "for-minimization": "optimistix or optax for minimization, roots and fits",
     "for-sampling": "blackjax or numpyro for sampling",
     "fix-scan-loop": (
-        "put the whole loop into one jitted function, as a jax.lax.scan: the function that scan calls is the"
-        " body of the loop, and scan returns what the loop collects as arrays"
+        "put the whole loop into one jitted function, as state, outputs = jax.lax.scan(body, state, xs),"
+        " where xs has the inputs of all iterations. body(state, x) computes one iteration, and returns the"
+        " new state and what the loop collects. outputs has the collected values of all iterations, stacked"
     ),
     "fix-scan-between": (
-        "put the iterations from one output to the next ({conditions}) into one jitted function, as a"
-        " jax.lax.scan: the function that scan calls is the body of the loop without these outputs"
+        "some code of the loop runs only under a condition ({conditions}). Put the iterations from one run of"
+        " this code to the next into one jitted function, as a jax.lax.scan: its body is the body of the loop"
+        " without this code"
     ),
     "at-lines": "at {lines}",
     "mostly-on-lines": "mostly on lines {lines}",
@@ -220,9 +223,9 @@ TEMPLATES = {
         " file again. Read the arrays once, before the loop: dict(np.load(...))"
     ),
     "fix-python-for-next": (
-        "this code computes {name}, which the next call of the jitted function needs, so it cannot run"
-        " before. Use NumPy operations on whole arrays, or run several simulators at once, and call the"
-        " jitted function once for all of them. Plot, log or save less often"
+        "this code computes {name}, and the next call of the jitted function waits for it. Use NumPy"
+        " operations on whole arrays, and plot, log or save less often. If the code is a simulator, run"
+        " several simulators at once, and call the jitted function once for all of them"
     ),
     "fix-python-in-loop": (
         "make this code faster: use NumPy operations on whole arrays, move array computations into the jitted"
@@ -259,7 +262,7 @@ TEMPLATES = {
         " {function}. Arrays that {function} reads from outside should become arguments"
     ),
     "fix-jit-output": (
-        "put these operations, which some iterations run, into one jitted function, and call it there"
+        "only some iterations run these operations: put them into one jitted function, and call it there"
     ),
     "fix-jit-each": (
         "the operations are in several loops: for each of {loops}, put the operations of one iteration into"
@@ -271,7 +274,7 @@ TEMPLATES = {
         " loops: write long loops as jax.lax.scan or jax.lax.fori_loop"
     ),
     "fix-inner-loop": (
-        "{fix}. Inside jit, JAX unrolls the Python loop at {loop}, and compiles again if its number of"
+        "{fix}. Inside jit, JAX unrolls the Python loop at {loop}, and compiles again if the number of"
         " iterations changes: {instead}{same}{others}"
     ),
     "fix-without-attributes": (
@@ -284,17 +287,17 @@ TEMPLATES = {
     "by-scan": "jax.lax.scan or jax.lax.fori_loop",
     "fix-or-vmap": (
         "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one, so replace"
-        " the loop by one call of batched = jax.jit(jax.vmap({function})), which you write once, outside of"
-        " all loops, with None in in_axes for arguments that stay the same (name static ones in"
-        " static_argnums of this jit, too)"
+        " the loop by one call of batched = jax.jit(jax.vmap({function})). Create batched once, outside of"
+        " all loops. In in_axes, write None for arguments that stay the same; in static_argnums of this jit,"
+        " list static arguments"
     ),
     "fix-or-vmap-over-items": (
         "{fix}. Still better: no iteration of the loop at {loop} needs a result of another one. Stack the"
         " items of {names} before the loop ({first} = jax.tree.map(lambda *a: jnp.stack(a), *{first})), and"
         " compute all iterations in one call with jax.vmap"
     ),
-    "fix-loop-by-vmap": ("use jax.vmap (or jax.lax.scan) over what it iterates over{listed}"),
-    "loop-over-a-list": " (if that is a list, stack it first)",
+    "fix-loop-by-vmap": "use jax.vmap (or jax.lax.scan) instead of this loop{listed}",
+    "loop-over-a-list": " (if it goes over a list, stack the list first)",
     "fix-loop-by-scan": (
         "each iteration needs results of the one before, so write it as jax.lax.scan or jax.lax.fori_loop (a"
         " loop of only a few iterations can stay a Python loop)"

@@ -19,7 +19,7 @@ def loss(vectors, centers, contexts, negatives):
 def train(vectors, words, rate):
     def step(vectors, words):
         value, grads = jax.value_and_grad(loss)(vectors, words[:, 0], words[:, 1], words[:, 2:])
-        return vectors - rate * grads, value  # must: JX214 first ~ a whole table, float32\[40000,32\], although at most 1,536 of its 40,000 rows
+        return vectors - rate * grads, value  # must: JX214 first ~ a whole table, float32\[40000,32\], although the gradient of at most 1,536 of its 40,000 rows
 
     return jax.lax.scan(step, vectors, words)
 

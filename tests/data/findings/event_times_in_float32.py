@@ -6,7 +6,7 @@ import optax
 
 rng = np.random.default_rng(0)
 stamps = 1_700_000_000 + np.cumsum(rng.exponential(90.0, 800))
-times = jnp.asarray(stamps)  # must: JX306 first ~ converts float64 to float32, which makes \d+% of the pairs of different neighboring numbers equal
+times = jnp.asarray(stamps)  # must: JX306 first ~ converts float64 to float32: of the neighboring numbers that were different, \d+% are then equal
 
 
 @jax.jit

@@ -14,7 +14,7 @@ class Block(hk.Module):
 def forward(x):
     x = hk.Linear(32)(x)
     for _ in range(16):
-        x = Block()(x)  # must: JX202 first ~ hk\.scan .*\(hk\.layer_stack if
+        x = Block()(x)  # must: JX202 first ~ hk\.scan .*\(as hk\.layer_stack, if
     return hk.Linear(4)(x)
 
 

@@ -9,7 +9,7 @@ def simulate(x, w):
         x = jnp.tanh(w @ x)
         return x, jnp.sin(w @ jnp.sin(w @ jnp.sin(w @ x)))
 
-    return jax.lax.scan(step, x, None, 500)  # must: JX514 first ~ the last is read, compute them from the carry
+    return jax.lax.scan(step, x, None, 500)  # must: JX514 first ~ the last iteration is read, compute the values from the carry
 
 
 @jax.jit

@@ -41,6 +41,6 @@ optimizer = nnx.Optimizer(model, optax.sgd(1e-2), wrt=nnx.Param)
 x = jax.random.normal(jax.random.key(0), (256, 32))
 y = jnp.arange(256) % 4
 for epoch in range(5):
-    right = accuracy(model, x, y)  # must: JX205 first ~ let train_step compute this, too, .* = nnx\.value_and_grad
+    right = accuracy(model, x, y)  # must: JX205 first ~ let train_step return the result of accuracy, too, .* = nnx\.value_and_grad
     loss = train_step(model, optimizer, x, y)
 print(loss, right)

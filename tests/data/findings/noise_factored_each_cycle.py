@@ -19,7 +19,7 @@ def slope(x):
 @jax.jit
 def cycle(ensemble, key):
     ensemble = jax.lax.fori_loop(0, 4, lambda _, e: e + 0.01 * slope(e + 0.005 * slope(e)), ensemble)
-    noise = jax.random.multivariate_normal(key, mean, covariance, (MEMBERS,))  # must: JX208 first ~ decomposes the same constant matrix again.*compute factor = jnp.linalg.cholesky
+    noise = jax.random.multivariate_normal(key, mean, covariance, (MEMBERS,))  # must: JX208 first ~ decomposes the same constant matrix in each iteration.*compute factor = jnp.linalg.cholesky
     return ensemble + noise
 
 

@@ -27,5 +27,5 @@ actions = []
 for n in range(400):
     frame = frames[n % 50]
     actions.append(act(w, frame))
-    buffer = store(buffer, n, frame, np.float32(n % 7))  # must: JX506 first ~ Most of what this function does
+    buffer = store(buffer, n, frame, np.float32(n % 7))  # must: JX506 first ~ this function mostly copies them
 print(np.bincount(np.asarray(jnp.stack(actions)), minlength=4))

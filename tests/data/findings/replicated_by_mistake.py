@@ -30,5 +30,5 @@ def step(params, x):
 params = create()
 x = jax.device_put(jnp.ones((4, 512)), NamedSharding(mesh, P()))
 for _ in range(4):
-    params = step(params, x)  # must: JX502 first ~ params\['embedding'\] .*The price: each call .* to each device: up to 70.0 MiB
+    params = step(params, x)  # must: JX502 first ~ params\['embedding'\] .*But each call .* to each device: up to 70.0 MiB
 print(params["up"].sum())

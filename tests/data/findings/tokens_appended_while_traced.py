@@ -17,7 +17,7 @@ def logits(params, x, mask=None):
 @jax.jit
 def generate(params, tokens):
     for _ in range(NEW):
-        new = jnp.argmax(logits(params, params["embed"][tokens])[-1])  # must: JX202 first ~ arrays grow
+        new = jnp.argmax(logits(params, params["embed"][tokens])[-1])  # must: JX202 first ~ with longer arrays
         tokens = jnp.concatenate([tokens, new[None].astype(tokens.dtype)])
     return tokens
 

@@ -23,5 +23,5 @@ def spent_together(data, hours):
     return (amounts * close).sum() / close.sum(), jnp.bincount(hour, length=hours)
 
 
-mean, counts = spent_together(visits, hours=24)  # must: JX306 first ~ spent_together is called with a NumPy array of float64 for data\['time'\]. JAX converts it to float32, which makes \d+% of the pairs of different neighboring numbers equal
+mean, counts = spent_together(visits, hours=24)  # must: JX306 first ~ spent_together is called with a NumPy array of float64 for data\['time'\]. JAX converts it to float32: of the neighboring numbers that were different, \d+% are then equal
 print(f"{mean:.2f}", counts)

@@ -12,7 +12,7 @@ def init(key):
 
 
 def layer(x, p):
-    a = x @ p[0]  # must: JX302 first ~ matrices in the arguments ps are float32 .* create them in it
+    a = x @ p[0]  # must: JX302 first ~ matrices in the arguments ps are float32 .* create them with this dtype
     b = a @ p[1]
     w = jax.nn.softmax(b @ b.T).astype(x.dtype)
     y = w @ a
