@@ -74,8 +74,6 @@ def test_a_program_without_a_result_is_found_and_a_new_object_where_it_is_all_th
     assert len(made.evidence) == 5 and words.title(made).startswith("make.step recompiled 5 times")
     advice = words.fix_text(made)
     assert "Call make only once for each set of arguments" in advice
-    assert (
-        "n also changed its value in 3 of the recompiles" in advice
-    )  # of the other two, the object alone
+    assert "n also changed its value in 3 of the recompiles" in advice  # of the other two, the object alone
     assert "because Net.jitted defined it again" in words.title(of_net)
     assert "Net.jitted defines the function again for each Net object" in words.fix_text(of_net)
