@@ -434,8 +434,8 @@ def _over_leaves(run: Run, p: Payer) -> bool:
 
 def of_layers(run: Run, p: Payer) -> bool:
     """Return whether the operations that the line of ``p`` compiled again probably belong to layers of other
-    widths, which do not change: other lines lead to most of them, or the weights of the layers differ, and
-    a loop over layers leads to them or each size follows from the one before."""
+    widths, which do not change: other lines lead to most of them, each size follows from the one before, or
+    a loop over layers leads to them and the weights of the layers differ."""
     text, again = sources.of(run), {c.id for c in p.again}
     seen, elsewhere = set[tuple[object, ...]](), 0
     for c in p.compilations:
@@ -445,25 +445,31 @@ def of_layers(run: Run, p: Payer) -> bool:
     if 2 * elsewhere > len(again):
         return True
     layers = (loop_calls.goes_through_layers(text(at.file), at.line) for at in p.compilations[0].lines)
-    return (any(layers) or _each_size_follows(p)) and _weights_differ(
-        q for q in payers(run) if (q.line.file, q.line.function) == (p.line.file, p.line.function)
-    )
+    alike = (q for q in payers(run) if (q.line.file, q.line.function) == (p.line.file, p.line.function))
+    return _each_size_follows(p) or (any(layers) and _weights_differ(alike))
+
+
+_PLACES = frozenset({"stage"})  # operations that put a NumPy array, such as a weight, on a device
 
 
 def _each_size_follows(p: Payer) -> bool:
     """Return whether at least half of the new sizes that the line of ``p`` compiled for, after the first one,
-    come in one array with an earlier new size: the weights of layers have the shapes (32, 64), (64, 96) and
-    (96, 128), while batches of other sizes are (64, 8), (29, 8) and (17, 8)."""
-    known, introduced, following = set[int](), list[int](), 0
+    come in one operand of a product with an earlier new size: the weights of layers have the shapes (32, 64),
+    (64, 96) and (96, 128), while batches of other sizes are (64, 8), (29, 8) and (17, 8)."""
+    known, introduced, following, first_layer = set[int](), list[int](), 0, True
     for c in p.compilations:
+        name = c.function.seen.name.strip("_")
+        if name not in PRODUCTS and name not in _PLACES:
+            continue
         shapes = [leaf.shape or () for leaf in (c.key.arguments if c.key is not None else ())]
         arrays = [{n for n in shape if isinstance(n, int) and n > 1} for shape in shapes]
-        for array in arrays if known else ():
+        for array in () if first_layer else arrays:
             new = array - known
             following += len(new) if not array.isdisjoint(introduced) else 0
             introduced += new
             known |= new
         known.update(*arrays)
+        first_layer = first_layer and name in _PLACES
     return len(introduced) > 1 and 2 * following >= len(introduced) - 1
 
 

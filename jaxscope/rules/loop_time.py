@@ -87,6 +87,7 @@ def with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
     kept = _with_time_of_line(run, findings)
     for running in [f for f in kept if f.code == "JX605"]:
         lines = _lines(running)
+        lines |= _line_of_call(running)
         compiled = [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]
         compiled = [f for f in compiled if f.source is not None and f.source.place in lines] or compiled
         in_loop = [f for f in compiled if _in_loop_of(run, f, running)]
@@ -150,6 +151,18 @@ def _with_its_compilations(
             at_most=f.at_most,
         )
     return kept
+
+
+def _line_of_call(running: Finding) -> set[tuple[str, int]]:
+    """Return (file, number) of the line whose call the advice of ``running`` is to jit, in a set; empty if
+    the advice is another one."""
+    words: object = running.fix.words if isinstance(running.fix, Fix) else None
+    while isinstance(words, Message):
+        line = words.fields.get("line")
+        if words.slug == "fix-jit-call-at" and isinstance(line, Frame):
+            return {line.place}
+        words = words.fields.get("fix")
+    return set()
 
 
 def _is_of_another_loop(run: Run, compiled: Finding, running: Finding) -> bool:

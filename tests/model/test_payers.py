@@ -10,7 +10,8 @@ from jaxscope.model import payers
 def line(*compilations):
     """A line that compiled operations with arguments of these shapes, in this order."""
     keys = [SimpleNamespace(arguments=[SimpleNamespace(shape=s) for s in shapes]) for shapes in compilations]
-    return SimpleNamespace(compilations=[SimpleNamespace(key=key) for key in keys])
+    matmul = SimpleNamespace(seen=SimpleNamespace(name="matmul"))
+    return SimpleNamespace(compilations=[SimpleNamespace(key=key, function=matmul) for key in keys])
 
 
 @pytest.mark.parametrize(
