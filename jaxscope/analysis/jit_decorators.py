@@ -363,8 +363,9 @@ def _called_parameters(source: str | None, name: str, depth: int) -> set[str]:
 
 
 def joining_call(source: str | None, line: int) -> str | None:
-    """Return the call on ``line`` that joins the arrays of a list, written with NumPy:
-    ``np.stack(jax.device_get(xs))`` for ``jnp.stack(xs)``. Return None if there is none or several."""
+    """Return, rewritten for NumPy, the call on ``line`` that joins a list of arrays:
+    ``np.stack(jax.device_get(xs))`` for ``jnp.stack(xs)``. Return None if there is no such
+    call, or several."""
     found = [
         c
         for c in calls_from(source, line)

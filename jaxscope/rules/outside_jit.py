@@ -384,8 +384,8 @@ def _has_typed_keys(run: Run) -> bool:
 
 
 def _jit(run: Run, p: Payer, jitted: jit_decorators.Jitted | None) -> Message:
-    """Return advice on what to jit for the line of ``p``: the function that the line calls, ``jitted``, or if
-    that is None, all that the line computes."""
+    """Return advice on what to jit for the line of ``p``: the function ``jitted`` that the line calls; if it
+    is None, all that the line computes."""
     source, n = sources.of(run)(p.line.file), p.line.line
     if jitted is None and (passed := jit_decorators.new_function_passed(source, n)) is not None:
         return message("fix-jit-with-definition", name=passed[0], outer=passed[1])

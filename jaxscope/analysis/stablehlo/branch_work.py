@@ -21,12 +21,12 @@ SHARE = 0.1  # of the program's operations
 
 
 class BranchWork(msgspec.Struct, frozen=True):
-    """Operations before a conditional whose results only one of its branches uses.
+    """Operations that run before a conditional, although only one of its branches uses their results.
 
     Attributes:
       operations: the number of arithmetic operations.
-      share: their share in all of the program's operations, from 0 to 1. If the user's code has loops, the
-        share in the operations in loops.
+      share: their share of all operations of the program, from 0 to 1. If the user's code has loops, the
+        share of the operations in loops.
       source: the line of the user's code with the conditional.
       lines: the lines of the user's code with the most of these operations, at most three.
     """

@@ -22,13 +22,14 @@ TEMPLATES = {
         " the second result of the body; the value of the last iteration can be part of the carry"
     ),
     "dense-solution": (
-        "{function} keeps the coefficients of all steps that diffeqsolve may take, up to max_steps, because"
-        " of SaveAt(dense=True): {bytes}"
+        "{function} keeps data to interpolate in each step that diffeqsolve may take, up to max_steps,"
+        " because of SaveAt(dense=True): {bytes}"
     ),
     "fix-save-at-times": (
-        "if you know the times before you call diffeqsolve (they may be arguments of the jitted function),"
-        " pass saveat=SaveAt(ts=times) to it: solution.ys then has the values at these times. Otherwise,"
-        " pass it a smaller max_steps (diffrax raises an error if it is too small)"
+        "if you know before the call of diffeqsolve at which times you need the solution (the times may be"
+        " arguments of the jitted function), pass saveat=SaveAt(ts=times) to it, and use solution.ys instead"
+        " of solution.evaluate. Otherwise, pass it a smaller max_steps (diffrax raises an error if it is too"
+        " small)"
     ),
     "frozen-parameters": (
         "{function} computes gradients and {moments} of optimizer state for {paths} ({bytes}), and then adds"

@@ -71,12 +71,13 @@ TEMPLATES = {
         " operations of one site after the other ({compilations} at {line})"
     ),
     "fix-plate": (
-        "if all iterations have the same distributions, make each site once for all of them. Replace the loop"
-        " by a plate: with numpyro.plate('rows', n): ..., where n is the number of iterations. Use whole"
-        " arrays there: obs=x instead of obs=x[i]. If x[i] has several elements, write .to_event(1) after its"
-        " distribution, and z[:, None] for sites z that have one number for each i. If the x[i] have"
-        " different lengths, join them into one array x, make an array row with the i of each element, and"
-        " make the site of x in a second plate, of size len(x), with z[row]"
+        "if all iterations use the same kinds of distributions, make each site once for all of them. Replace"
+        " the loop by a plate: with numpyro.plate('rows', n): ..., where n is the number of iterations. Use"
+        " whole arrays in it: for data x, obs=x instead of obs=x[i]. If x[i] has several elements, write"
+        " .to_event(1) after the distribution of x, and z[:, None] for each site z that has one number for"
+        " each i. If the x[i] have different lengths, join them into one array x. The array row has the i of"
+        " each element of x. Make the site of x after the plate, not in it: in a plate of size len(x), with"
+        " z[row] instead of z"
     ),
     "fix-scan-of-sites": (
         "write the loop as last, _ = numpyro.contrib.control_flow.scan(step, {name}, series). step({name}, x)"
@@ -242,13 +243,13 @@ TEMPLATES = {
         " run one after the other, such as each layer: JAX then keeps the values of only one part at a time"
     ),
     "fix-branch-outside-vmap": (
-        "if in most calls no element needs this branch, run the conditional once for the whole batch, outside"
-        " vmap: {conditional}(jnp.any(predicates), this_branch, other_branch, batch). Compute predicates, the"
-        " values of {predicate} for all elements, with jax.vmap. other_branch runs the other branch with"
-        " jax.vmap. this_branch runs both branches with jax.vmap, and selects with jnp.where: the result of"
-        " this branch where predicates is True, else the result of the other one. If the conditional is in a"
-        " loop, each iteration of the loop must compute the whole batch, too. If in most calls at least one"
-        " element needs this branch, this does not help: make the branch cheaper"
+        "if in most calls no element needs this branch, decide once for the whole batch, outside vmap:"
+        " {conditional}(jnp.any(predicates), select_both, jax.vmap(other), batch). predicates are the values"
+        " of {predicate} for all elements (use jax.vmap), and other is the other branch. select_both computes"
+        " both branches with jax.vmap, and takes the result of this branch where predicates is True:"
+        " jnp.where(predicates, ...), with predicates[:, None] for results of more dimensions. If the"
+        " conditional is in a loop, use jax.vmap in the body of the loop, not around the loop. If in most"
+        " calls at least one element needs this branch, make the branch cheaper instead"
     ),
     "fix-counter-without-vmap": (
         "if {predicate} is the same for all elements, compute it from a value that vmap does not batch: for"

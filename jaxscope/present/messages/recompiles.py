@@ -190,8 +190,10 @@ TEMPLATES = {
         " [-1]"
     ),
     "pad-with-identity": (
-        "pad a matrix for solve with rows and columns of jnp.eye, and a vector with zeros. Set all other"
-        " values of the padding to zero (with the mask jnp.arange(longest) < n, where n is the true length)"
+        "pass the true length n as an ordinary argument, with mask = jnp.arange(longest) < n. In each matrix"
+        " for solve, replace the rows and columns of the padding by those of jnp.eye: jnp.where(mask[:, None]"
+        " & mask, matrix, jnp.eye(longest)). In all other arrays, set the padding to zero: jnp.where(mask,"
+        " values, 0)"
     ),
     "pad-with-last": "pad sorted times with the last time",
     "fix-preallocate": (
@@ -341,9 +343,9 @@ TEMPLATES = {
     ),
     "fix-pass-bound-values": (
         "create one partial that binds only values that never change, and jit it once, outside of all code"
-        " that runs repeatedly. These values changed: {values}. Pass those that the function reads as"
-        " arguments. In static_argnames, list arguments that are functions, strings, bools, or numbers that"
-        " determine shapes: each new value of these compiles again{differentiated}"
+        " that runs repeatedly. These values changed: {values}. Give the function an argument for each"
+        " of these that it reads. In static_argnames, list arguments that are functions, strings, bools, or"
+        " numbers that determine shapes: each new value of these compiles again{differentiated}"
     ),
     "count-for-argnums": (
         ". Values that were bound by position become the first arguments: {transformation} then needs another"
@@ -563,10 +565,10 @@ TEMPLATES = {
     ),
     "fix-key-of-iteration": (
         "draw from another key in each iteration: jax.random.fold_in({key}, i), where i is the number of the"
-        " iteration. Or use a jax.lax.scan over jax.random.split({key}, n), and draw from the key that the"
-        " body gets. Or put the key into the carry, split it in the body, draw from one new key, and return"
-        " the other new key in the carry. Change nothing if all iterations are meant to have the same random"
-        " numbers"
+        " iteration. Or use a jax.lax.scan over jax.random.split(key, n), where key is made before the loop,"
+        " and draw from the key that the body gets. Or keep a key in the carry: split it in the body, draw"
+        " from one new key, and return the other one in the carry. Change nothing if all iterations are meant"
+        " to have the same random numbers"
     ),
     "one-key-in-program-loop": (
         "{function} draws the same random numbers ({draws}, {lines}) in each iteration of the jax.lax"

@@ -20,7 +20,7 @@ TEMPLATES = {
     ),
     "the-argument": "{path} ({aval})",
     "the-result": "its {path} ({aval})",
-    "the-result-named": "{name} ({aval}), its {path}",
+    "the-result-named": "{name} ({aval}; {path} of this function)",
     "size-not-divisible": "{size} is not divisible by {parts}",
     "other-memory-kind": "its memory kind is {kind}",
     "default-memory-kind": "the default",
