@@ -213,6 +213,8 @@ def _converted_lists(run: Run) -> Iterator[Finding]:
         if t.source.place in seen:
             continue  # a smaller array of the same line
         seen.add(t.source.place)
+        if _BATCH.search(sources.line(run, t.source)):
+            continue  # NumPy converts the list
         seconds, samples = line_times.converting(run).get(t.source.place, (0.0, 0))
         share = seconds / run.seconds
         if samples < line_times.FEWEST or share < SHARE or t.bytes > CONVERTED * seconds:

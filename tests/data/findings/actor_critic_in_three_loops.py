@@ -35,7 +35,7 @@ def train(w, key, iterations):
         for _ in range(4):
             key, order = jax.random.split(key)
             chosen = jax.random.permutation(order, STEPS)
-            w = update(w, seen[chosen], targets[chosen])  # must: JX605|JX133 first ~ several loops|lines 36 to 38
+            w = update(w, seen[chosen], targets[chosen])  # must: JX605|JX133 first ~ several loops|lines 36 to 38|operations of one iteration
     return w, ended
 
 

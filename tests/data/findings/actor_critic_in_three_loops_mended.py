@@ -1,5 +1,5 @@
 # Mended: the values and the batches come from jitted functions, and NumPy compares NumPy arrays
-# applies: fix-jit-each, fix-jit-around
+# applies: fix-jit-each, fix-jit-around, fix-jit-iteration
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -18,9 +18,9 @@ def step(w, x):
     return w - 0.1 * jax.grad(lambda w: jnp.mean((x.reshape(len(x), -1) @ w) ** 2))(w)
 
 
-images = np.random.default_rng(0).random((320, 16, 16), dtype="float32")
+images = np.random.default_rng(0).random((1280, 16, 16), dtype="float32")
 key, w = jax.random.key(0), jnp.zeros(256)
-for i in range(0, 320, 16):
+for i in range(0, 1280, 16):
     key, sub = jax.random.split(key)
     keys = jax.random.split(sub, 16)
     x = jnp.stack([augment(keys[j], images[i + j]) for j in range(16)])

@@ -1,4 +1,5 @@
 # A trajectory is written to a file: its frames, atoms and coordinates are taken one by one from a JAX array
+# may: JX133 note
 import io
 
 import jax

@@ -1,5 +1,5 @@
 # a replay buffer goes through random indices of JAX; __getitem__ reads each of them as a number
-# may: JX605 note
+# may: JX605
 import collections
 
 import jax

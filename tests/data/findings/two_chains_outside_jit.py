@@ -20,7 +20,7 @@ slope, slope_of_prior = grad(log_likelihood), grad(log_prior)
 p = jnp.array([0.1, 0.1])
 for j in range(300):
     batch = data[j % 20 * 100 : (j % 20 + 1) * 100]
-    p = p + 1e-7 * (slope(p, 0.2, batch) + slope_of_prior(p))  # must: JX605|JX133 first ~ put the operations of one iteration
+    p = p + 1e-7 * (slope(p, 0.2, batch) + slope_of_prior(p))  # must: JX605|JX133 ~ put the operations of one iteration|move the computation of this line
 
 p = jnp.array([0.1, 0.1])
 g = slope(p, 0.2, data) + slope_of_prior(p)
