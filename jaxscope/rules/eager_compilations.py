@@ -30,7 +30,7 @@ from jaxscope.rules import (
     outside_jit,
     repeated_loops,
 )
-from jaxscope.rules.finding_parts import line_numbers
+from jaxscope.rules.line_lists import line_numbers
 from jaxscope.rules.outside_jit import BARRAGE, RECOMPILES, Advice
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import (

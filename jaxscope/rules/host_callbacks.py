@@ -11,7 +11,8 @@ from jaxscope.model import line_times, sources
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import LONG, users
-from jaxscope.rules.finding_parts import LINES, evidence, running_share
+from jaxscope.rules.finding_parts import evidence, running_share
+from jaxscope.rules.line_lists import LINES
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.libraries import keeps_callbacks

@@ -13,8 +13,8 @@ from jaxscope.model import line_times, sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.rules import computing_operations, iterated_arrays
-from jaxscope.rules.finding_parts import line_numbers
 from jaxscope.rules.inner_loops import with_inner_loops
+from jaxscope.rules.line_lists import line_numbers
 from jaxscope.rules.size_changes import NAMES
 from jaxscope.schema.findings import WARNING, Finding, Fix, extended, fix_of, merged, slug_of, slugs_of
 from jaxscope.schema.keys import Frame, same_line

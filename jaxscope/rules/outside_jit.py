@@ -19,7 +19,7 @@ from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import library_calls, loop_calls, recompiles
-from jaxscope.rules.finding_parts import LINES, on_lines
+from jaxscope.rules.line_lists import LINES, on_lines
 from jaxscope.schema.causes import NewFunction
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame, same_line

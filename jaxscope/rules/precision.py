@@ -22,7 +22,8 @@ from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules import arguments, recompiles
 from jaxscope.rules.each_program import users
-from jaxscope.rules.finding_parts import MIB, MOST, about, at_line, on_lines, small
+from jaxscope.rules.finding_parts import MIB, MOST, about, at_line, small
+from jaxscope.rules.line_lists import on_lines
 from jaxscope.rules.random_keys import functions_that_ran
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix

@@ -21,7 +21,8 @@ from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.finding_parts import about, at_line, known_lines, on_lines
+from jaxscope.rules.finding_parts import about, at_line
+from jaxscope.rules.line_lists import known_lines, on_lines
 from jaxscope.rules.registry import rule
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix

@@ -9,7 +9,7 @@ from jaxscope.model import payers
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
-from jaxscope.rules.finding_parts import line_numbers
+from jaxscope.rules.line_lists import line_numbers
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import JAX_ROOTS, LOOPS

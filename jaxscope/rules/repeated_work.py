@@ -15,7 +15,8 @@ from jaxscope.model import line_times, sources
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import LONG, users
-from jaxscope.rules.finding_parts import MOST, about, known_lines, running_share
+from jaxscope.rules.finding_parts import MOST, about, running_share
+from jaxscope.rules.line_lists import known_lines
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Finding, Fix
 from jaxscope.schema.keys import Frame

@@ -13,7 +13,7 @@ from jaxscope.model import causes, payers, sources
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
-from jaxscope.rules.finding_parts import line_numbers
+from jaxscope.rules.line_lists import line_numbers
 from jaxscope.schema.findings import Evidence, Finding, extended, slug_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Count, Message, Names, Seconds, message

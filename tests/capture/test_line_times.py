@@ -318,7 +318,7 @@ def step(w, x):
 
 @jax.jit
 def long(x):
-    for i in range(400):
+    for i in range(1500):
         x = jnp.sin(x) + i  # traced
     return x
 
