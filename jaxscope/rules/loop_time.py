@@ -21,7 +21,7 @@ from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.line_times import OPERATIONS, LineTime
 from jaxscope.schema.messages import Message, Names, Seconds, Words, message
 
-MORE = 4  # times as long: what takes a fourth of it needs no advice of its own
+MORE = 4  # a cost that takes a fourth of the seconds of another one, or less, has no separate advice
 # Advice to jit code that JAX compiles again for each size of the arrays
 SIZED = frozenset({"fix-one-size-first", "fix-one-program-each-size"})
 # Rules about operations outside jit. All operations are outside jit while jit is disabled.

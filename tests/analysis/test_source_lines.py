@@ -194,7 +194,7 @@ def test_conditions_on_the_variable_of_a_loop_are_found():
     ("for x in (a, b):", 1), ("for x in a:", 1), ("for i in range(1, n):", 1), ("while True:", 1),
 ])  # fmt: skip
 def test_a_loop_with_one_iteration_is_no_loop(head, loops):
-    """K is 1 only until somebody passes another number."""
+    """K is a parameter, so it may be another number than its default of 1."""
     source = f"N = 1\nM = 1\nM = 2\ndef f(a, K=1):\n    {head}\n        g(a)\nK = 1\n"
     assert len(source_lines.loops_around(source, 6)) == loops
 
