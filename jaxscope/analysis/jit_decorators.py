@@ -32,6 +32,8 @@ from jaxscope.schema.libraries import JAX_ROOTS
 JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap"})
 # Methods of models. If a line has several calls, the call of such a method is the one to jit.
 FIRST = frozenset({"init", "init_with_output", "apply", "tabulate"})
+# Usual names of what libraries for models and optimizers get: keys, and pytrees of arrays
+TREES = frozenset({"params", "variables", "opt_state", "grads", "updates", "key", "rng", "rng_key", "subkey"})
 # Libraries whose modules are pytrees with other leaves than arrays, and the jit that accepts them.
 MODULES = {
     "equinox": "eqx.filter_jit",
@@ -137,7 +139,8 @@ def advice(
     if options:
         unknown = any(_is_object(found, value, arrays) for value in passed)
     else:
-        unknown = not all(is_array(source, value) for value in passed)
+        trees = TREES if library is not None else ()
+        unknown = not all(is_array(source, value) or last_name(value) in trees for value in passed)
     return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=unknown)
 
 
