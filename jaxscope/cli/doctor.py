@@ -211,8 +211,8 @@ def _compiler(platform: str) -> tuple[str | None, str | None]:
 
 
 def _probed() -> tuple[list[Field], str | None]:
-    """Record a small program (``--probe``). Return (the log fields that it should fill, None), or ([], an
-    error message) if it failed."""
+    """Record a small program (``--probe``). Return (the log fields that it is to fill, each with
+    whether it did, None). If the program failed, return ([], an error message)."""
     try:
         return probe.probe(), None
     except JaxscopeError as e:

@@ -85,7 +85,7 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
             )
             parts.append(count(len(hlo.collectives), "collective") + (f" ({wire})" if wire else ""))
     if memory is not None and (peak := peak_bytes(memory)) is not None:
-        parts.append(f"peak {size(peak)} per device")
+        parts.append(f"peak memory {size(peak)} per device")
     return " · ".join(parts)
 
 

@@ -123,7 +123,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     if (last := _last_before_a_gap(run, snapshots)) is not None:
         text = (
             f"no snapshot between {seconds(last)} and the end of the program at {seconds(run.seconds)}:"
-            " arrays that were created then are not listed"
+            " arrays that were created in this time may be missing here"
         )
         yield line((text, "dim"), indent=2, hang=4)
     if s.cut:

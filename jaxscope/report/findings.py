@@ -24,7 +24,8 @@ def section(findings: Sequence[Finding], places: Places, *, everything: bool = F
         return
     shown = findings if everything else findings[:SHOWN]
     yield BLANK
-    yield line(("Findings", "title"))
+    lost = "; on the right: the time lost" if any(f.seconds for f in shown) else ""
+    yield line(("Findings", "title"), (f"  (▲ warning, · note{lost})", "dim"))
     for f in shown:
         yield from entry(f, places)
     rest = len(findings) - len(shown)

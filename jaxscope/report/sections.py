@@ -115,7 +115,7 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
         for entry, names, cost in found
     ]
     if parts:
-        first = 2 * sum(entry.again for entry, *_ in found) < sum(entry.seconds for entry, *_ in found)
+        first = not any(entry.again for entry, *_ in found)
         yield BLANK
         yield line(
             (f"Long {'first ' if first else ''}compilations, for which there is no advice: ", "dim"),
@@ -281,17 +281,11 @@ def slowest_recompile(run: Run, functions: list[Function], places: Places, *, in
     if not slow:
         return
     c = max(slow, key=lambda c: c.seconds)
-    more = (
-        f"; {count(len(slow) - 1, 'more recompile')} took at least a tenth of the compile time"
-        + (" each" if len(slow) > 2 else "")
-        if len(slow) > 1
-        else ""
-    )
     yield line(
         ("costliest recompile outside your functions: ", "warning"),
         (compilation_name(run, c), "name"),
         f"  {explanations(run, c)[0]}",
-        (f"  ({when_and_where(c, places)}){more}", "dim"),
+        (f"  ({when_and_where(c, places)})", "dim"),
         indent=indent,
         hang=2,
     )

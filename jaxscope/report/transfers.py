@@ -87,7 +87,8 @@ def _in_short(all_transfers: Sequence[Transfer]) -> Iterator[str]:
             among = f", {views:,} of them without a copy (shared memory)" if views else ""
             yield f"{count(times, 'transfer')} {words}{among}"
         if called:
-            yield f"arguments of {count(len(called), 'function')} copied {words} in each call"
+            of = count(len(called), "function or operation", "functions and operations")
+            yield f"arguments of {of} copied {words} in each call"
 
 
 def _facts(t: Transfer) -> str:

@@ -36,7 +36,7 @@ def new_function_object(group: Group) -> Fix | None:
     if form == "method":
         owner = seen.qualname.rpartition(".")[0].rpartition(".")[2] or "object"
         if seen.file is not None and STANDING(seen.file) != Standing.USER:  # its __init__ is the library's
-            words = message("fix-jit-library-method-once", method=seen.name, owner=owner)
+            words = message("fix-jit-library-method-once", method=seen.name, owner=owner, name=owner.lower())
         else:
             words = message("fix-jit-method-once", jitted=_jitted_method(group), owner=owner)
     elif form == "partial":

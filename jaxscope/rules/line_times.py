@@ -479,7 +479,7 @@ def _of_operations(run: Run, loop: Loop) -> Fix:
     simulated = _around_simulator(run, loop, inner)
     if simulated is not None:
         return simulated
-    fix = inner_loops.with_inner_loops(run, Fix(message("fix-jit-iteration"), "jit"), inner)
+    fix = inner_loops.with_inner_loops(run, Fix(message("fix-jit-iteration", of=None), "jit"), inner)
     return _without_attributes(run, inner_loops.with_vmap(run, fix, loop.line), loop)
 
 
@@ -543,7 +543,8 @@ def _needs_python(run: Run, loop: Loop) -> bool:
 
 def _needed_next(run: Run, loop: Loop) -> str | None:
     """Return the variable that Python code in ``loop`` computes from a value of the device, and that the next
-    iteration needs. None if there is none; then the program may prepare the data in advance."""
+    iteration needs. None if there is none: Python could then prepare the next one while the device
+    computes."""
     for t in transfers.transfers(run):
         at = t.source
         if at is None or t.direction != transfers.TO_HOST or at.file != loop.line.file:

@@ -16,7 +16,17 @@ from jaxscope.rules import computing_operations, iterated_arrays
 from jaxscope.rules.inner_loops import with_inner_loops
 from jaxscope.rules.line_lists import line_numbers
 from jaxscope.rules.size_changes import NAMES
-from jaxscope.schema.findings import WARNING, Finding, Fix, extended, fix_of, merged, slug_of, slugs_of
+from jaxscope.schema.findings import (
+    WARNING,
+    Finding,
+    Fix,
+    extended,
+    fix_of,
+    merged,
+    slug_of,
+    slugs_of,
+    with_field,
+)
 from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.line_times import OPERATIONS, LineTime
 from jaxscope.schema.messages import Message, Names, Seconds, Words, message
@@ -137,6 +147,9 @@ def _with_its_compilations(
         of_its_line = one_jit and both is not None and (slug_of(f) or "") in slugs_of(both)
         first, second = sorted((f, running), key=lambda one: -(one.seconds or 0.0))
         seconds = Seconds(second.seconds or 0.0)
+        loop = _timed_loop(running)
+        if first is f and both is not None and loop is not None:  # the title names no loop
+            both = with_field(both, "fix-jit-iteration", of=message("of-the-loop-at", loop=Frame(*loop, "")))
         return merged(
             kept,
             first,

@@ -167,7 +167,7 @@ def _rows_again(run: Run, p: Program, f: Function, *, large: bool) -> Finding | 
                 Frame(c.site.file, looped.outer.lineno, ""),
                 Names(tuple(dict.fromkeys(rows)), MOST),
             )
-            text = message("same-rows-again", function=f.display_name, loop=outer, arrays=arrays)
+            text = message("same-rows-again", function=name, loop=outer, arrays=arrays)
             return Finding(
                 code="JX208",
                 severity=WARNING,

@@ -26,8 +26,8 @@ from jaxscope.rules.loop_time import (
 )
 from jaxscope.rules.size_changes import LINES, NAMES, WIDE, on_their_lines, sizes
 from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
-from jaxscope.schema.findings import WARNING, Finding, Fix, extended, fix_of, merged, slug_of
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.findings import WARNING, Finding, Fix, extended, field_of, fix_of, merged, slug_of
+from jaxscope.schema.keys import Frame, same_line
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, Words, message
 
 # Rules about arrays that are not split as they could be, from which repeated work may follow
@@ -51,6 +51,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     before = on_their_lines(f for f in run.functions.values() if f.operation)
     kept = resized_operations.merged(run, kept, lambda c: sizes(run, c, before.get(c.id)))
     kept = with_functions_below(run, with_time_to_run(run, iterated_arrays.with_time(run, kept)))
+    kept = _with_indices_of_lists(kept)
     # The function was passed a result that is not sharded as requested.
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
@@ -99,6 +100,19 @@ def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]
             also = message("also-recompiled", names=Names(tuple(names)))
             title = message("passed-on", first=first.title, also=also)
             findings = merged(findings, first, rest, title=title, fix=_from_the_start(first, change))
+    return findings
+
+
+def _with_indices_of_lists(findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge the waits for the index of a Python list (JX601) into a finding whose
+    advice to jit an iteration says what to do with this list."""
+    for f in findings:
+        fix = fix_of(f)
+        at = field_of(fix, "fix-index-of-list", "line") if fix is not None else None
+        reads = [g for g in findings if g.code == "JX601" and slug_of(g) == "fix-index-on-device"]
+        waits = [g for g in reads if isinstance(at, Frame) and same_line(g.source, at)]
+        if waits:
+            return merged(findings, f, waits, titles=True, seconds=f.seconds)
     return findings
 
 

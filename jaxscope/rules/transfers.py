@@ -473,9 +473,11 @@ def _instead(run: Run, t: Transfer, at: Frame) -> Fix:
         return Fix(message("fix-read-for-several", name=through), "batch", {"name": through})
     if prints_its_value(source, at.line):
         return Fix(message("fix-print-less"), "read_less_often")
+    donates = any(c.lowered is not None and c.lowered.donated for c in run.compilations.values())
+    donated = message("not-if-donated") if donates else None
     if keeps_its_value(source, at.line):
-        return Fix(message("fix-copy-several"), "read_less_often")
-    return Fix(message("fix-read-less"), "read_less_often")
+        return Fix(message("fix-copy-several", donated=donated), "read_less_often")
+    return Fix(message("fix-read-less", donated=donated), "read_less_often")
 
 
 def _calls_jitted(run: Run, t: Transfer) -> bool:

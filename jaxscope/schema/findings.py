@@ -185,6 +185,34 @@ def slugs_of(fix: Fix) -> Iterator[str]:
         words = words.fields.get("fix")
 
 
+def field_of(fix: Fix, slug: str, name: str) -> Field:
+    """Return the value of the field ``name`` of the template ``slug`` in the text of ``fix``. None if the
+    text is not made with this template."""
+    words: object = fix.words
+    while isinstance(words, Message):
+        if words.slug == slug:
+            return words.fields.get(name)
+        words = words.fields.get("fix")
+    return None
+
+
+def with_field(fix: Fix, slug: str, **fields: Field) -> Fix:
+    """Return ``fix`` with other values for these ``fields`` of the template ``slug`` in its text, if the text
+    is made with this template."""
+
+    def replaced(words: Field) -> Field:
+        if not isinstance(words, Message):
+            return words
+        if words.slug == slug:
+            return msgspec.structs.replace(words, fields={**words.fields, **fields})
+        if "fix" not in words.fields:
+            return words
+        return msgspec.structs.replace(words, fields={**words.fields, "fix": replaced(words.fields["fix"])})
+
+    words = replaced(fix.words)
+    return msgspec.structs.replace(fix, words=words) if isinstance(words, Message) else fix
+
+
 def merged(
     findings: Sequence[Finding],
     first: Finding,

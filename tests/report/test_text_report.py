@@ -28,7 +28,7 @@ JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
   dtype change 6.9 s, 11 new function objects 1.4 s)
 1.6 s spent recompiling outside your functions (20 of 23 compilations there)
 
-Findings
+Findings  (▲ warning, · note; on the right: the time lost)
   ▲ JX103  train_step recompiled: state.count is no longer weakly typed;   8.6 s
            it changed from i32[] weak to i32[]  (step 2, train.py:140)
            → in every call, including the first, pass state.count as an array

@@ -54,7 +54,7 @@ def test_a_program_that_hardly_waits_reads_one_line_of_how_much_there_was(log):
     call = log.missed(step, key(leaf("x", 4, type="numpy.ndarray", sharding=None, committed=None)))
     log.phase(call, "compile", 1.0, devices="0")
     text = " ".join(page(log).split())
-    assert "Transfers 250 transfers to the host, 200 of them without a copy (shared memory); arguments of 1 function copied to devices in each call. No transfer is large or slow (--all lists all transfers)" in text  # fmt: skip
+    assert "Transfers 250 transfers to the host, 200 of them without a copy (shared memory); arguments of 1 function or operation copied to devices in each call. No transfer is large or slow (--all lists all transfers)" in text  # fmt: skip
     section = text.partition(" Transfers ")[2]
     assert (
         section and "float(loss)" not in section and "float(loss)  to the host" in page(log, everything=True)

@@ -17,7 +17,7 @@ from jaxscope.schema.findings import NOTE
 from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
-ODD = "drop the smaller batch, and do not count its examples; or pad {} like the other batches, and let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"
+ODD = "drop the smaller batch, also from averages and counts; or pad {} like the other batches, and let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"
 FEW = "pad x to a few sizes, and let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"
 SAME = "pass the same containers, with the same dict keys and the same lengths, in every call"
 FINAL = "use one array of the final size instead of a collection that grows"

@@ -751,7 +751,6 @@ def test_the_costliest_recompile_inside_a_library_is_named_with_its_cause(run):
             "costliest recompile outside your functions: _fori_collect_loop #2 the static argument '_body_fn' is a new function object"
             in said
         )
-        assert "1 more recompile took at least a tenth of the compile time" in said
 
 
 def test_first_programs_of_a_librarys_function_are_no_recompiles_in_any_part_of_the_report(run):

@@ -80,26 +80,26 @@ def test_what_several_programs_have_is_reported_once_and_names_none(written):
 
 
 def test_the_memory_of_a_function_is_that_of_its_largest_program_and_says_of_which(written):
-    assert "peak 15.3 MiB per device (compilation #1)" in page(
+    assert "peak memory 15.3 MiB per device (compilation #1)" in page(
         written((PLAIN, 16_000_000, "call"), (PLAIN, 800, "call"))
     )
-    assert "peak 15.3 MiB per device (compilation #2)" in page(
+    assert "peak memory 15.3 MiB per device (compilation #2)" in page(
         written((PLAIN, 800, "call"), (PLAIN, 16_000_000, "call"))
     )
 
 
 def test_what_was_only_compiled_ahead_of_time_is_not_the_peak_of_a_function_that_was_called(written):
-    assert "peak 800 B per device (compilation #1)" in page(
+    assert "peak memory 800 B per device (compilation #1)" in page(
         written((PLAIN, 800, "call"), (PLAIN, 16_000_000, "aot"))
     )
 
 
 def test_the_memory_of_one_program_needs_no_number(written):
     said = page(written((PLAIN, 800, "call")))
-    assert "peak 800 B per device" in said and "#1)" not in said
+    assert "peak memory 800 B per device" in said and "#1)" not in said
 
 
 def test_a_program_of_unknown_memory_is_not_the_largest(written):
-    assert "peak 800 B per device (compilation #1)" in page(
+    assert "peak memory 800 B per device (compilation #1)" in page(
         written((PLAIN, 800, "call"), (PLAIN, None, "call"))
     )

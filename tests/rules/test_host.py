@@ -331,8 +331,8 @@ def test_without_steps_it_takes_more_to_be_reported(log, rarely):
             "count the iterations in a Python variable",
         ),
         ("print", None, "printing", "keep the values in a list, and print or show them after the loop"),
-        ("item", "loss.item()", "loss.item()", "one iteration later"),
-        ("np.asarray", None, "np.asarray()", "one iteration later"),
+        ("item", "loss.item()", "loss.item()", "in the next iteration"),
+        ("np.asarray", None, "np.asarray()", "in the next iteration"),
     ],
 )
 def test_the_remedy_is_one_for_what_was_done(log, via, text, title, fix):

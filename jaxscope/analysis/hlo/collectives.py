@@ -243,7 +243,8 @@ class Collectives:
         return None
 
     def _collective(self, computation: Computation, instruction: Instruction, kind: str) -> Collective:
-        """Return the collective of this kind for its instruction in ``computation``."""
+        """Return the collective that ``instruction`` of ``computation`` performs. ``kind``: which one it is,
+        such as ``all-reduce``."""
         attributes = instruction_attributes(instruction.tail)
         who = self._participants(kind, instruction, attributes)
         operand_bytes = self._operand_bytes(computation, instruction)

@@ -22,8 +22,8 @@ TEMPLATES = {
         " the second result of the body; the value of the last iteration can be part of the carry"
     ),
     "dense-solution": (
-        "{function} keeps data to interpolate in each step that diffeqsolve may take, up to max_steps,"
-        " because of SaveAt(dense=True): {bytes}"
+        "diffeqsolve in {function} keeps data of max_steps steps, as many as it may take, to interpolate"
+        " between them, because of SaveAt(dense=True): {bytes}"
     ),
     "fix-save-at-times": (
         "if you know before the call of diffeqsolve at which times you need the solution (the times may be"

@@ -194,9 +194,9 @@ TEMPLATES = {
         " Then call {function} once, instead of the conditional"
     ),
     "whole-checkpoint": (
-        "{function} computes the forward pass twice, because of a jax.checkpoint; the second time takes"
-        " {share} of its matrix products. The checkpoint is around the whole function that is differentiated,"
-        " and therefore saves no memory"
+        "{function} computes the forward pass twice, because of a jax.checkpoint: {share} of its matrix"
+        " products are those of the second time. The checkpoint is around the whole function that is"
+        " differentiated, and therefore saves no memory"
     ),
     "constant-decomposed": (
         "{function} decomposes the same constant matrix in each iteration of the loop at {loop}: this takes"
@@ -601,8 +601,8 @@ TEMPLATES = {
         " {total} no longer changes"
     ),
     "fix-add-in-float32": (
-        "convert the numbers to float32 before they are added to {total}, with .astype(jnp.float32) before"
-        " the mean or the sum that computes them: {total} is then float32, too"
+        "compute each mean or sum that is added to {total} from float32 numbers: apply"
+        " .astype(jnp.float32) to the array inside it. {total} is then float32, too"
     ),
     "tolerance-below-precision": (
         "{parameter} is smaller than the rounding error of float32 (6e-08): the solver takes more steps for"

@@ -170,12 +170,12 @@ TEMPLATES = {
     "fix-few-sizes": "pad {path} to a few sizes, and " + PADDING,
     "fix-one-size": "pad {path} to one size, and " + PADDING,
     "fix-odd-batch": (
-        "drop the smaller batch, and do not count its examples; or pad {path} to {size} like the other"
+        "drop the smaller batch, also from averages and counts; or pad {path} to {size} like the other"
         " batches, and " + PADDING
     ),
     "fix-pad-odd-batch": "pad {path} to {size} like the other batches, and " + PADDING,
     "fix-odd-batches": (
-        "drop the smaller batches, and do not count their examples; or pad {path} to {size} like the other"
+        "drop the smaller batches, also from averages and counts; or pad {path} to {size} like the other"
         " batches, and " + PADDING
     ),
     "fix-larger-size": "pad {path} to the larger size, {size}, in every call, and " + PADDING,
@@ -331,9 +331,10 @@ TEMPLATES = {
         " from self"
     ),
     "fix-jit-library-method-once": (
-        "create one {owner} object, and jit its method once: {method} = jax.jit(object.{method}). Call this"
-        " jitted function in all places. If the calls also have equal arguments, call it only once, and copy"
-        " the result: jax.tree.map(jnp.copy, result)"
+        "create one {owner} object, {name} = {owner}(...), and jit its method once: {method}"
+        " = jax.jit({name}.{method}). Call this jitted function in all places. If the calls also have equal"
+        " arguments, call it only once, and copy the result with jax.tree.map(jnp.copy, result), so that no"
+        " copy is lost if a later call donates the other"
     ),
     "fix-jit-partial-once": (
         "if the values that functools.partial binds never change, create the partial and jit it once, outside"
@@ -343,9 +344,10 @@ TEMPLATES = {
     ),
     "fix-pass-bound-values": (
         "create one partial that binds only values that never change, and jit it once, outside of all code"
-        " that runs repeatedly. These values changed: {values}. Give the function an argument for each"
-        " of these that it reads. In static_argnames, list arguments that are functions, strings, bools, or"
-        " numbers that determine shapes: each new value of these compiles again{differentiated}"
+        " that runs repeatedly. These values changed: {values}. Make those of them that the function reads"
+        " arguments of this function, and pass them in each call. In static_argnames, list arguments that"
+        " are functions, strings, bools, or numbers that determine shapes: each new value of these compiles"
+        " again{differentiated}"
     ),
     "count-for-argnums": (
         ". Values that were bound by position become the first arguments: {transformation} then needs another"
@@ -850,8 +852,8 @@ TEMPLATES = {
     ),
     "fix-index-of-list": (
         "{fix}. In a jitted function, {expression} at {line} fails, because {list} is not a JAX array."
-        " Convert it before the loop ({list} = jnp.stack({list}) for a list of arrays), or draw the index"
-        " with NumPy and take the element outside of the function"
+        " Convert it before the loop ({list} = jnp.stack({list}) for a list of arrays of one shape), or draw"
+        " the index with NumPy and take the element outside of the function"
     ),
     "fix-mask-index": (
         "{fix}. A jitted function cannot use a condition as an index ({condition} at {line}): write"

@@ -77,18 +77,20 @@ TEMPLATES = {
     ),
     "fix-index-on-device": (
         "{expression} reads the index on the host, because {list} is no JAX array. Make it a JAX array before"
-        " the loop ({list} = jnp.stack({list}) for a list of arrays), or draw or compute the index with NumPy"
+        " the loop ({list} = jnp.stack({list}) for a list of arrays of one shape), or draw or"
+        " compute the index with NumPy"
     ),
     "fix-read-less": (
-        "read the value only in every Nth iteration (for a mean, add the values up on the device), or read"
-        " each value one iteration later, after the next call (the last one after the loop): the device then"
-        " computes while Python reads. A value that the next call donates cannot be read later"
+        "read the value only in every Nth iteration (for a mean, add the values up on the device), or keep"
+        " it, and read it in the next iteration, after the call of the jitted function (read the last value"
+        " after the loop): the device then computes while Python reads{donated}"
     ),
     "fix-copy-several": (
         "keep the arrays of many iterations in a list, and copy them together (jax.device_get of the"
-        " list), or read each value one iteration later, after the next call (the last one after the loop):"
-        " the device then computes while Python reads"
+        " list), or read each value in the next iteration, after the call of the jitted function (the last"
+        " value after the loop): the device then computes while Python reads{donated}"
     ),
+    "not-if-donated": ". A value that this call donates cannot be read after it",
     "also-line": "{first}. Line {numbers} waits, too{saved}",
     "also-lines": "{first}. Lines {numbers} wait, too{saved}",
     "saved-there": "; there the advice can save at most another {seconds}",
@@ -247,9 +249,10 @@ TEMPLATES = {
         " (no line of your code seems to set it: look for an environment variable such as {variable})"
     ),
     "fix-jit-iteration": (
-        "put the operations of one iteration into one jitted function that gets every value that changes as"
-        " an argument, and call it once in each iteration"
+        "put the operations of one iteration{of} into one jitted function that gets every value that changes"
+        " as an argument, and call it once in each iteration"
     ),
+    "of-the-loop-at": " of the loop at {loop}",
     "a-library": "a library",
     "fix-jit-passed-method": (
         "apply jit to {method}, which a library calls again and again, from {line}: write"

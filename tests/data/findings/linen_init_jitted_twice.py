@@ -13,7 +13,7 @@ class Critic(nn.Module):
 
 
 def create(model, x):
-    return jax.jit(model.init)(jax.random.key(0), x)  # must: JX110 first ~ a bound method was created again.* jax.jit\(object.init\).* jax.tree.map\(jnp.copy, result\)
+    return jax.jit(model.init)(jax.random.key(0), x)  # must: JX110 first ~ a bound method was created again.* jax.jit\(critic.init\).* jax.tree.map\(jnp.copy, result\)
 
 
 @jax.jit

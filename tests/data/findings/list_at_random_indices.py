@@ -1,5 +1,5 @@
 # a batch is an item of a Python list, at an index that jax.random draws
-# may: JX601 note, JX608
+# may: JX608
 import jax
 import jax.numpy as jnp
 
