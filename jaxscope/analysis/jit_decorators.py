@@ -32,8 +32,8 @@ from jaxscope.schema.libraries import JAX_ROOTS
 JITS = frozenset({"jit", "pmap", "filter_jit", "filter_pmap"})
 # Methods of models. If a line has several calls, the call of such a method is the one to jit.
 FIRST = frozenset({"init", "init_with_output", "apply", "tabulate"})
-# Usual names of what libraries for models and optimizers get: keys, and pytrees of arrays
-TREES = frozenset({"params", "variables", "opt_state", "grads", "updates", "key", "rng", "rng_key", "subkey"})
+# Usual names, and their last words, of what libraries for models and optimizers get: keys, pytrees of arrays
+TREES = frozenset({"params", "variables", "state", "grads", "grad", "updates", "key", "rng", "subkey"})
 # Libraries whose modules are pytrees with other leaves than arrays, and the jit that accepts them.
 MODULES = {
     "equinox": "eqx.filter_jit",
@@ -139,9 +139,17 @@ def advice(
     if options:
         unknown = any(_is_object(found, value, arrays) for value in passed)
     else:
-        trees = TREES if library is not None else ()
-        unknown = not all(is_array(source, value) or last_name(value) in trees for value in passed)
+        unknown = not all(
+            is_array(source, value) or (library is not None and _is_tree(value)) for value in passed
+        )
     return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=unknown)
+
+
+def _is_tree(value: ast.expr) -> bool:
+    """Return whether the name of the argument ``value`` is usual for a key or a pytree of arrays:
+    ``opt_state``, ``self.params``."""
+    name = last_name(value) or ""
+    return name.rpartition("_")[2] in TREES
 
 
 def _may_be_jitted(file_syntax: Syntax, call: ast.Call, arrays: set[str], library: str | None) -> bool:

@@ -215,6 +215,6 @@ def test_an_object_of_jax_scipy_is_made_in_the_jitted_function():
 
 
 def test_parameters_and_keys_of_a_library_need_no_static_arguments():
-    source = "updates, opt_state = optimizer.update(grads, opt_state)\ny = model.apply(params, mode)\n"
+    source = "updates, state = optimizer.update(actor_grads, self.opt_state, params)\ny = model.apply(params, mode)\n"
     assert not jit_decorators.advice(source, 1, "optax").statics_unknown
     assert jit_decorators.advice(source, 2, "flax").statics_unknown
