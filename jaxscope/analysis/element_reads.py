@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import names_read, names_set, root
@@ -150,6 +151,35 @@ def list_converted(source: str | None, line: int) -> str | None:
         if any(isinstance(n, ast.Call) and last_name(n.func) == "zip" for v in through for n in ast.walk(v)):
             return name
     return None
+
+
+class ListInCall(NamedTuple):
+    """A call of ``jnp.array`` or ``jnp.asarray`` that gets a list.
+
+    Attributes:
+      text: the call: ``jnp.asarray(actions)``.
+      list: the list: ``actions``.
+    """
+
+    text: str
+    list: str
+
+
+def list_in_call(source: str | None, line: int, column: int) -> ListInCall | None:
+    """Return the call of ``jnp.array`` or ``jnp.asarray`` at ``column`` (in bytes) of ``line`` if its
+    argument may be a list or a tuple. Return None if there is no such call, or if its argument is a nested
+    list or another expression than a name, a list or a comprehension."""
+    found = syntax(source)
+    call = next((c for c in found.calls.get(line, ()) if c.col_offset == column and c.args), None)
+    if call is None or last_name(call.func) not in ("array", "asarray"):
+        return None
+    value = call.args[0]
+    if isinstance(value, ast.Name):
+        known = last_name(call.func) == "asarray" or list_converted(source, line) == value.id
+    else:
+        known = isinstance(value, ast.ListComp)
+        known = known or (isinstance(value, ast.List) and not any(_makes_list(v) for v in value.elts))
+    return ListInCall(ast.unparse(call), ast.unparse(value)) if known else None
 
 
 def lists_as_index(source: str | None, line: int) -> tuple[tuple[str, ...], bool] | None:

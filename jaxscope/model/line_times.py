@@ -132,7 +132,7 @@ def entries(run: Run) -> list[tuple[str, LineTime]]:
         if not t.stack:
             continue
         doing, place = calls.doing(t), t.stack[0].place
-        operates = doing == OPERATIONS and place in calls.lines_of_operations
+        operates = doing == OPERATIONS and (t.doing == OPERATIONS or place in calls.lines_of_operations)
         # On a CPU, what sleeps while it makes an array waits for results of earlier calls: nothing is copied.
         waits = operates or (doing == COPYING and run.platform == "cpu")
         if t.blocked and (waits or doing == PYTHON):
@@ -202,19 +202,21 @@ def _without_sleep(t: LineTime, doing: str, asleep: str) -> Iterator[tuple[str, 
 
 
 @cached_until_changed
-def converting(run: Run) -> dict[tuple[str, int], tuple[float, int]]:
-    """Return {(file, line): (seconds, number of samples)} of the calls of ``jnp.array`` and ``jnp.asarray``
-    in the main thread, before and after JAX had a backend. The seconds do not contain sleep."""
+def converting(run: Run) -> dict[tuple[str, int, int], tuple[float, int]]:
+    """Return {(file, line, column in bytes): (seconds, number of samples)} of the calls of ``jnp.array`` and
+    ``jnp.asarray`` in the main thread, before and after JAX had a backend. The seconds do not contain
+    sleep."""
     times = run.main.line_times if run.main is not None else None
     every = [t for doing, t in entries(run) if doing == COPYING]
     every += [t for t in times.setup if t.doing == COPYING and t.stack] if times is not None else []
-    found = dict[tuple[str, int], tuple[float, int]]()
+    found = dict[tuple[str, int, int], tuple[float, int]]()
     for t in every:
         text = sources.rest_of_line(run, t.stack[0], t.column)
         if t.column is None or not _CONVERTS.match(text):
             continue
-        seconds, samples = found.get(t.stack[0].place, (0.0, 0))
-        found[t.stack[0].place] = seconds + t.seconds - t.blocked, samples + t.samples
+        call = (*t.stack[0].place, t.column)
+        seconds, samples = found.get(call, (0.0, 0))
+        found[call] = seconds + t.seconds - t.blocked, samples + t.samples
     return found
 
 

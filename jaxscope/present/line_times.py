@@ -30,7 +30,7 @@ _NAMES = {
     COPYING: "copying to devices",
     CHECKING: "checking results for NaN",
     OPERATIONS: "operations outside jit",
-    CALLING: "starting a compiled program, or waiting for earlier work",
+    CALLING: "calling a jitted function, or waiting until earlier calls have finished",
     PYTHON: "Python code",
     SLEEPING: "waiting for a lock, a file or a device",
 }

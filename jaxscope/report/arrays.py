@@ -107,12 +107,16 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         return
     if s.known_bytes < LEAST and s.error is None and not everything:
         return
-    most = "the largest" if s.bytes == max(each.bytes or 0 for each in snapshots) else "nearly the largest"
+    if len(snapshots) == 1:
+        which = f"{moment(s)} (1 snapshot)"
+    else:
+        largest = s.bytes == max(each.bytes or 0 for each in snapshots)
+        most = "the largest" if largest else "nearly the largest"
+        which = f"in {most} of {len(snapshots):,} snapshots ({moment(s)})"
     yield BLANK
     yield line(
         ("Live arrays", "title"),
-        f"  in {most} of {count(len(snapshots), 'snapshot')} ({moment(s)}): {count(s.count, 'array')},"
-        f" {total(s)}{_devices(s)}",
+        f"  {which}: {count(s.count, 'array')}, {total(s)}{_devices(s)}",
         hang=4,
     )
     if s.error is None or everything:

@@ -70,7 +70,7 @@ def _running(run: Run, f: Function) -> Iterator[Line]:
     spent = sum(s.seconds for s in line_times.by_line(run) if s.doing in (CALLING, WAITING))
     running = line_times.running_seconds(run, f) if spent >= LONG * measured.seconds else None
     if running is not None and running >= LONG * measured.seconds:
-        share = f"{100 * running / measured.seconds:.0f} %"
+        share = f"{100 * running / measured.seconds:.0f} % of the sampled time"
         yield line(f"calls and waits for their results: about {seconds(running)}, {share}", indent=4)
 
 

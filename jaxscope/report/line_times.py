@@ -58,7 +58,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     if not shown and not traced:
         return
     yield BLANK
-    yield line((TITLE, "title"), f"  (approximate; {seconds(times.seconds)} were sampled)")
+    yield line((TITLE, "title"), f"  (approximate; samples cover {seconds(times.seconds)})")
     for s in shown:
         yield line(*words.part(s, places), right=words.share(s.seconds, times), indent=2, hang=2)
     if not everything:
@@ -81,7 +81,7 @@ def _setup(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
     if not shown:
         return
     yield BLANK
-    yield line((SETUP, "title"), f"  (approximate; {seconds(whole)} of this time were sampled)")
+    yield line((SETUP, "title"), f"  (approximate; samples cover {seconds(whole)})")
     for s in shown[: len(shown) if everything else SHOWN]:
         share = f"{seconds(s.seconds)}  {100 * s.seconds / whole if whole else 0:3.0f} %"
         yield line(*words.part(s, places), right=share, indent=2, hang=2)

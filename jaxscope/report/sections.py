@@ -27,7 +27,7 @@ from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.rules import line_times, registry
 from jaxscope.schema.libraries import keeps_callbacks, no_memory
 
-OUTSIDE = "Outside your functions"
+OUTSIDE = "Outside your jitted functions"
 LONG = 0.1  # compilations that took a smaller share of the compile time are not named
 NAMED = 4  # functions that are named together
 # CACHE and EQUINOX are advice to the user: code that switches on JAX's persistent compilation cache, and a
@@ -282,7 +282,7 @@ def slowest_recompile(run: Run, functions: list[Function], places: Places, *, in
         return
     c = max(slow, key=lambda c: c.seconds)
     yield line(
-        ("costliest recompile outside your functions: ", "warning"),
+        ("costliest recompile outside your jitted functions: ", "warning"),
         (compilation_name(run, c), "name"),
         f"  {explanations(run, c)[0]}",
         (f"  ({when_and_where(c, places)})", "dim"),

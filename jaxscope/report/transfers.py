@@ -82,7 +82,7 @@ def _in_short(all_transfers: Sequence[Transfer]) -> Iterator[str]:
         views = sum(t.views or 0 for t in transfers)
         called = {t.function.id for t in transfers if t.count is None and t.function is not None}
         if times and times == views:
-            yield f"{count(times, 'read')} on the host, without a copy (shared memory)"
+            yield f"{count(times, 'array')} read on the host, without a copy (shared memory)"
         elif times:
             among = f", {views:,} of them without a copy (shared memory)" if views else ""
             yield f"{count(times, 'transfer')} {words}{among}"

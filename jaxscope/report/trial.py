@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b
 _ROLES = {BETTER: "good", WORSE: "error", EQUAL: "dim"}
 _NAMES = {
     "recompiles": "recompiles of your functions",
-    "recompiles_outside_jit": "recompiles outside your functions",
+    "recompiles_outside_jit": "recompiles outside your jitted functions",
     "fast_path_misses": "calls off JAX's fast path",
     "transfers_to_host": "copies to the host",
     "transfers_to_devices": "copies to devices",

@@ -57,6 +57,7 @@ APPLY = frozenset({"apply", "apply_fn"})  # methods of models that run the opera
 INIT = frozenset({"init", "init_with_output", "init_fun", "init_fn"})
 # A line beside a function that recompiles for its size is reported if it costs more than TIMES as much.
 TIMES = 2
+ALIKE = 2.0  # parameters of each shape, on average, with which jit gains nothing for ``init`` (measured)
 ONCE = 0.1  # share of all seconds: a line that recompiles nothing and costs less is not reported
 # A line with this many recompiles of functions that a library jits (each a whole program) has a warning.
 PROGRAMS = 2
@@ -310,6 +311,8 @@ def _avoidable(run: Run, p: Payer, advice: Advice, total: float) -> Avoidable | 
         # nothing. Measured for init (benchmarks/README.md): with draws of up to two thirds, jit gains.
         others = sum(c.seconds for c in p.compilations if not library_calls.draws(c.function))
         if (3 if initializes else 2) * others < sum(c.seconds for c in p.compilations):
+            return None
+        if initializes and outside_jit.parameters_of_one_shape(run) >= ALIKE:
             return None
         cost = min(cost, others)
     again = _repeats(p, advice.reason if not _after_clearings(run, [p]) else None)

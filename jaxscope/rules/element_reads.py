@@ -16,6 +16,7 @@ from jaxscope.model.transfers import NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
 from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
 from jaxscope.schema.line_times import LineTime
 from jaxscope.schema.messages import Bytes, Field, Names, Seconds, message
 
@@ -133,7 +134,7 @@ def _copy_whole(run: Run, t: Transfer, name: str) -> Fix:
 def copied_one_at_a_time(run: Run) -> Iterator[Finding]:
     """Yield a finding for each line that copies the items of a batch to the device one at a time, or converts
     a large list."""
-    lists = list(_converted_lists(run))
+    lists = [*_converted_lists(run), *_lists_of_arrays(run)]
     converted = {f.source.place for f in lists if f.source is not None}
     for t in model.transfers(run):
         each = t.bytes_each
@@ -210,12 +211,14 @@ def _converted_lists(run: Run) -> Iterator[Finding]:
     for t in sorted(model.transfers(run), key=lambda t: -(t.bytes or 0)):
         if t.source is None or t.kind not in LISTS or not t.bytes or not t.count or not run.seconds:
             continue
-        if t.source.place in seen:
+        at = t.source.place
+        if at in seen:
             continue  # a smaller array of the same line
-        seen.add(t.source.place)
+        seen.add(at)
         if _BATCH.search(sources.line(run, t.source)):
             continue  # NumPy converts the list
-        seconds, samples = line_times.converting(run).get(t.source.place, (0.0, 0))
+        calls = [spent for (*place, _), spent in line_times.converting(run).items() if at == tuple(place)]
+        seconds, samples = sum(s for s, _ in calls), sum(n for _, n in calls)
         share = seconds / run.seconds
         if samples < line_times.FEWEST or share < SHARE or t.bytes > CONVERTED * seconds:
             continue
@@ -235,6 +238,31 @@ def _converted_lists(run: Run) -> Iterator[Finding]:
             seconds=seconds,
             at_most=t.bytes < LONG_LIST * t.count,  # each call has its own cost
             subject=("list", t.source.file, t.source.line),
+            timed=True,
+        )
+
+
+def _lists_of_arrays(run: Run) -> Iterator[Finding]:
+    """Yield findings about calls of jnp.array or jnp.asarray that take long although they copy nothing to
+    devices: JAX then converts a list of JAX arrays."""
+    copied = {(t.source.place, t.text) for t in model.transfers(run) if t.source is not None}
+    for (file, line, column), (seconds, samples) in line_times.converting(run).items():
+        share = line_times.share_of_run(run, seconds)
+        if not copied or samples < line_times.FEWEST or share < SHARE:
+            continue
+        call = element_reads.list_in_call(sources.of(run)(file), line, column)
+        if call is None or not {((file, line), call.text), ((file, line), None)}.isdisjoint(copied):
+            continue
+        text = message("arrays-converted", expression=call.text, seconds=Seconds(seconds))
+        yield Finding(
+            code="JX604",
+            severity=WARNING if share >= MUCH else NOTE,
+            certainty=LIKELY,
+            **at_line(text, Frame(file, line, "")),
+            fix=Fix(message("fix-stack-arrays", list=call.list), "stack"),
+            seconds=seconds,
+            at_most=True,
+            subject=("list", file, line),
             timed=True,
         )
 

@@ -51,11 +51,11 @@ def _of_both(run: Run, fix: Fix, compiled: Finding, running: Finding) -> Fix:
     if other is not None and slug_of(running) == "fix-jit-call-at":
         return other  # it names the line that calls the function
     of_one_line = slug_of(compiled) in ("fix-jit-around", "fix-jit-around-call")
-    more = _lines(running) - _lines(compiled)
+    more = lines_of(running) - lines_of(compiled)
     if other is not None and other.kind == "jit" and of_one_line and more:
         return other
     if of_one_line and more and isinstance(fix.words, Message) and len({file for file, _ in more}) == 1:
-        numbers = line_numbers(n for _, n in _lines(running))
+        numbers = line_numbers(n for _, n in lines_of(running))
         fields = fix.words.fields | {"lines": message("lines-in", numbers=numbers)}
         fix = msgspec.structs.replace(fix, words=msgspec.structs.replace(fix.words, fields=fields))
     inner = other.arguments.get("inner") if other is not None else None
@@ -96,9 +96,9 @@ def with_time_to_run(run: Run, findings: list[Finding]) -> list[Finding]:
     findings of JX133 get the seconds that their lines ran (``_with_operations``)."""
     kept = _with_time_of_line(run, findings)
     for running in [f for f in kept if f.code == "JX605"]:
-        lines = _lines(running)
+        lines = lines_of(running)
         lines |= _line_of_call(running)
-        compiled = [f for f in kept if f.code == "JX133" and f.seconds and lines & _lines(f)]
+        compiled = [f for f in kept if f.code == "JX133" and f.seconds and lines & lines_of(f)]
         compiled = [f for f in compiled if f.source is not None and f.source.place in lines] or compiled
         in_loop = [f for f in compiled if _in_loop_of(run, f, running)]
         if compiled and _passes_a_function(running):
@@ -228,10 +228,10 @@ def _with_operations(run: Run, findings: list[Finding]) -> list[Finding]:
         if f.code == "JX133" and f.seconds and advises_jit(f) and not _creates(f)
         if not isinstance(f.title, Message) or f.title.slug not in ("with-running", "with-compiling")
     ]
-    timed = {place for f in findings if f.code in TIMED for place in _lines(f)} | computing_operations.lines(
-        run
-    )
-    lines = {place: f for f in alone for place in _lines(f)}
+    timed = {
+        place for f in findings if f.code in TIMED for place in lines_of(f)
+    } | computing_operations.lines(run)
+    lines = {place: f for f in alone for place in lines_of(f)}
     times: dict[int, list[LineTime]] = {}
     for doing, t in line_times.entries(run) if lines else ():
         of = next((lines[at.place] for at in t.stack if at.place in lines), None)
@@ -263,7 +263,7 @@ def _in_loop_of(run: Run, compiled: Finding, running: Finding) -> bool:
     file, first = timed
     loop = loop_calls.loop_from(sources.of(run)(file), first)
     last = (loop.end_lineno or first) if loop is not None else first
-    return all(at[0] == file and first <= at[1] <= last for at in _lines(compiled))
+    return all(at[0] == file and first <= at[1] <= last for at in lines_of(compiled))
 
 
 def _with_all_compilations(
@@ -287,10 +287,10 @@ def _with_all_compilations(
 def _runs(run: Run, compiled: Finding, running: Finding) -> bool:
     """Return whether the advice of ``compiled`` (JX133) to jit a function, or its lines, reaches most of the
     operations at the lines of ``running``, a finding about the time of a loop."""
-    fix, lines = fix_of(compiled), _lines(running)
+    fix, lines = fix_of(compiled), lines_of(running)
     name = fix.arguments.get("function") if fix is not None else None
     times = [t for doing, t in line_times.entries(run) if doing == OPERATIONS and t.stack[0].place in lines]
-    jitted = _lines(compiled)
+    jitted = lines_of(compiled)
     inside = [
         t
         for t in times
@@ -378,7 +378,7 @@ def _creates(f: Finding) -> bool:
     return fix is not None and fix.arguments.get("parameters") is True
 
 
-def _lines(f: Finding) -> set[tuple[str, int]]:
+def lines_of(f: Finding) -> set[tuple[str, int]]:
     """Return (file, number) of the lines that the finding ``f`` names."""
     return {at.place for at in (f.source, *(e.source for e in f.evidence)) if at is not None}
 

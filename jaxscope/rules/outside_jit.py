@@ -4,6 +4,7 @@ compute in NumPy (rule JX133)."""
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -41,8 +42,10 @@ MAKES_ANEW = frozenset({"numpyro"})
 OF_ARRAYS = frozenset({"blackjax"})
 TRACES = frozenset({"get_trace"})  # methods that run a model's operations one by one
 # The reason why the operations of a line are compiled again, as a clause
-BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"), message("because-made-anew")
+SIZES, MADE = message("because-of-sizes"), message("because-made-anew")
 PARAMETERS = message("because-of-parameters")
+_PARAMETERS = re.compile(r".*?\b(?:params|variables)\b")
+_VECTORS = re.compile(r"['.](?:bias|scale|b|offset)'?\]?$")  # parameters without random draws
 MORE_THAN_LAYERS = 5  # recompiles of one operation: the layers of one model cause fewer
 MANY = 10  # recompiles because an operation's parameters change, which jit of the line would not avoid
 
@@ -74,6 +77,21 @@ def creates(run: Run, p: Payer) -> bool:
     # jit may not help there: measured for ten models, creation took between half and 2.3 times as long with
     # jit as without (benchmarks/README.md).
     return 4 * sum(library_calls.draws(c.function) for c in p.compilations) >= len(p.compilations)
+
+
+def parameters_of_one_shape(run: Run) -> float:
+    """Return how many parameters of a model have one shape, on average: those with at least two axes in the
+    arguments of the user's functions. Return 1 if no argument is named ``params`` or ``variables``.
+
+    Outside jit, JAX compiles one random draw for each shape. A jitted function that creates the parameters
+    compiles one for each parameter."""
+    trees = dict[tuple[str, str], list[tuple[object, ...]]]()
+    for c in run.compilations.values():
+        for leaf in c.key.arguments if c.key is not None and c.function.user else ():
+            root = _PARAMETERS.match(leaf.path or "")
+            if root is not None and len(leaf.shape or ()) >= 2 and not _VECTORS.search(leaf.path or ""):
+                trees.setdefault((c.id, root[0]), []).append(tuple(leaf.shape or ()))
+    return max((len(shapes) / len({*shapes}) for shapes in trees.values()), default=1.0)
 
 
 BARRAGE = 20  # recompiles of a line, or of a function outside jit, for a warning
@@ -224,11 +242,11 @@ def _body_or_sizes(run: Run, line: _Line) -> Advice | None:
         )
         if where is not None and new:
             making = message("fix-jit-making-function", line=caller, parameter=new, function=where)
-            return Advice(BODIES, Fix(making, "jit"), line.repeat_seconds)
+            return Advice(_new_bodies(line), Fix(making, "jit"), line.repeat_seconds)
         is_method = "." in p.line.function.rpartition("<locals>.")[2]
         method = message("self-static") if is_method else None
         words = message("fix-jit-around-body", function=where or message("function-around"), method=method)
-        return Advice(BODIES, Fix(words, "jit"), line.repeat_seconds)
+        return Advice(_new_bodies(line), Fix(words, "jit"), line.repeat_seconds)
     if line.changing and not p.within:
         return Advice(SIZES, _one_size(run, p), line.repeat_seconds)
     if not p.within and _other_parameters(run, p):
@@ -237,6 +255,14 @@ def _body_or_sizes(run: Run, line: _Line) -> Advice | None:
             whole = Fix(message("fix-exponent"), "asarray")
         return Advice(PARAMETERS, whole, line.repeat_seconds)
     return None
+
+
+def _new_bodies(line: _Line) -> Message:
+    """Return the reason of the recompiles of ``line``: each call of a loop or a branch of JAX, such as scan,
+    gets a new function object."""
+    names = (c.function.seen.name for c in line.created)
+    loops = dict.fromkeys("while_loop or fori_loop" if name == "while" else name for name in names)
+    return message("because-of-bodies", loops=Names(tuple(loops), 3))
 
 
 def _created_anew(run: Run, line: _Line) -> Advice | None:
@@ -266,7 +292,7 @@ def _jit_the_call(run: Run, line: _Line) -> Advice:
         words = message("fix-jit-through-library", how=as_in(jitted), pad=pad)
         seconds = line.repeat_seconds if several else line.all_seconds
         return Advice(SIZES if several else None, Fix(words, "jit"), seconds)
-    reason = BODIES if line.anew and not p.within else None
+    reason = _new_bodies(line) if line.anew and not p.within else None
     return Advice(reason, Fix(_jit(run, p, jitted), "jit"), line.all_seconds)
 
 

@@ -21,6 +21,7 @@ from jaxscope.rules.loop_time import (
     OUTSIDE_JIT,
     advises_jit,
     compilations,
+    lines_of,
     with_functions_below,
     with_time_to_run,
 )
@@ -51,7 +52,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     before = on_their_lines(f for f in run.functions.values() if f.operation)
     kept = resized_operations.merged(run, kept, lambda c: sizes(run, c, before.get(c.id)))
     kept = with_functions_below(run, with_time_to_run(run, iterated_arrays.with_time(run, kept)))
-    kept = _with_indices_of_lists(kept)
+    kept = _of_one_clearing(run, _with_lists(kept))
     # The function was passed a result that is not sharded as requested.
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
@@ -103,17 +104,43 @@ def _with_what_was_passed_on(run: Run, findings: list[Finding]) -> list[Finding]
     return findings
 
 
-def _with_indices_of_lists(findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, but merge the waits for the index of a Python list (JX601) into a finding whose
-    advice to jit an iteration says what to do with this list."""
+def _with_lists(findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge those about Python lists into one that advises to jit the operations of
+    their line: waits for the index of a list (JX601), if its advice says what to do with this list, and lists
+    of arrays that JAX converts (JX604), which cost nothing in a jitted function."""
+    kept = findings
     for f in findings:
         fix = fix_of(f)
-        at = field_of(fix, "fix-index-of-list", "line") if fix is not None else None
-        reads = [g for g in findings if g.code == "JX601" and slug_of(g) == "fix-index-on-device"]
-        waits = [g for g in reads if isinstance(at, Frame) and same_line(g.source, at)]
-        if waits:
-            return merged(findings, f, waits, titles=True, seconds=f.seconds)
-    return findings
+        indexed = field_of(fix, "fix-index-of-list", "line") if fix is not None else None
+        lines = lines_of(f) if advises_jit(f) else ()
+        parts = [
+            g
+            for g in kept
+            if (
+                slug_of(g) == "fix-index-on-device"
+                and isinstance(indexed, Frame)
+                and same_line(g.source, indexed)
+            )
+            or (slug_of(g) == "fix-stack-arrays" and g.source is not None and g.source.place in lines)
+        ]
+        if parts and f in kept:
+            kept = merged(kept, f, parts, titles=True, seconds=f.seconds)
+    return kept
+
+
+def _of_one_clearing(run: Run, findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge those about recompiles after one clearing of JAX's caches (JX112,
+    JX133)."""
+    cleared = [f for f in findings if slug_of(f) == "fix-do-not-clear"]
+    members = [f for f in cleared if fix_of(f) == fix_of(cleared[0])]
+    if len(members) < 2:
+        return findings
+    first, *rest = sorted(members, key=lambda f: -(f.seconds or 0.0))
+    names = [
+        run.functions[f.function].display_name if f.function in run.functions else f.source for f in rest
+    ]
+    title = message("also-after-clearing", first=first.title, names=Names(tuple(filter(None, names)), NAMES))
+    return merged(findings, first, rest, titles=True, title=title)
 
 
 def _of_one_class(run: Run, findings: list[Finding]) -> list[Finding]:

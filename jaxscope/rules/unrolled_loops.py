@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -55,6 +56,8 @@ LITTLE_OF_ALL, LITTLE_OF_RUN = 0.05, 0.005
 LINEN = "flax.linen"
 SMALL_TURNS = 0.2  # share of a program's operations that vmap must save if the iterations are small
 MUCH = 0.5  # share of a program's operations that a scan must save if the iterations are few
+# A file that matches has attention, as a language model
+ATTENTION = re.compile(r"softmax|attention|\battend", re.IGNORECASE)
 SHOWN = 5  # repeated blocks in the evidence of one finding
 
 
@@ -337,7 +340,9 @@ def _instead_of_unrolling(run: Run, blocks: Sequence[Repeated], line: Frame | No
     """Return advice on how to write the loop at ``line``, which repeats the blocks of operations ``blocks``
     (the largest first): as a scan, with vmap, or without the loop."""
     if blocks[0].grows:
-        return Fix(message("fix-final-length-then-scan"), "scan")
+        attends = line is not None and ATTENTION.search(sources.of(run)(line.file) or "") is not None
+        cache = message("or-key-value-cache") if attends else None
+        return Fix(message("fix-final-length-then-scan", cache=cache), "scan")
     if line is not None and takes_chunks(sources.of(run)(line.file), line.line):
         return Fix(message("fix-without-chunks"), "vmap")
     forward = [r for r in blocks if not r.backward]

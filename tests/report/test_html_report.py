@@ -158,7 +158,7 @@ def test_every_section_is_there_with_the_words_of_the_text_report(typical):
     headings = re.findall(r"<h2>(.*?)</h2>", "".join(html.pieces(load(typical), typical)))
     assert headings == [
         "Change this first", "Timeline", "Findings", "Your functions", "Programs", "Sizes to pad to", "Live arrays",
-        "Outside your functions",
+        "Outside your jitted functions",
     ]  # fmt: skip
     links = [a["href"] for a in found.of("nav") + found.of("a") if "href" in a]
     ids = {attributes["id"] for _, attributes in found.elements if "id" in attributes}
@@ -391,7 +391,7 @@ def eager_again(tmp_path):
 def test_the_timeline_marks_recompiles_outside_the_users_functions(eager_again):
     assert eager_again.count('class="tick again"') == 2
     assert "a recompile begins" in eager_again
-    assert "outside your functions (1 function, 3 compilations): 21.0 s, 2 recompiles" in eager_again
+    assert "outside your jitted functions (1 function, 3 compilations): 21.0 s, 2 recompiles" in eager_again
 
 
 def test_the_timeline_counts_all_steps_and_says_what_a_tick_is(eager_again):
@@ -400,7 +400,7 @@ def test_the_timeline_counts_all_steps_and_says_what_a_tick_is(eager_again):
 
 
 def test_the_table_of_compilations_says_which_are_not_in_it(eager_again):
-    words = "1 compilation of your functions as a table; 3 more outside your functions are listed below"
+    words = "1 compilation of your functions as a table; 3 more outside your jitted functions are listed below"
     assert words in eager_again
 
 

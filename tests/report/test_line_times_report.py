@@ -52,7 +52,7 @@ def printed(run, **more):
 def test_the_longest_lines_are_listed_with_what_is_done_there(recorded):
     assert printed(recorded(*TIMES)) == [
         "",
-        "Time of the main thread, by line (approximate; 10.0 s were sampled)",
+        "Time of the main thread, by line (approximate; samples cover 10.0 s)",
         "Python code train.py:7 in Trainer.fit 6.3 s 63 %",
         "operations outside jit train.py:31 1.4 s 14 %",
         "tracing, lowering and compiling, all lines together 2.0 s 20 %",
@@ -70,7 +70,7 @@ def test_the_lines_before_the_first_use_of_a_device_come_first(tmp_path):
     run = load(made)
     assert printed(run) == [
         "",
-        "Time before the first use of a device, by line (approximate; 4.0 s of this time were sampled)",
+        "Time before the first use of a device, by line (approximate; samples cover 4.0 s)",
         "copying to devices train.py:7 in Trainer.fit 3.0 s 75 %",
     ]
     assert len(printed(run, everything=True)) == 4
@@ -145,4 +145,4 @@ def test_the_time_to_run_a_function_is_said_where_it_is_long(tmp_path, waited, s
     run = load(made)
     (step,) = run.functions.values()
     lines = [one.text.plain.strip() for one in function_summary.entry(run, step, Places(run))]
-    assert ("calls and waits for their results: about 4.0 s, 40 %" in lines) is said
+    assert ("calls and waits for their results: about 4.0 s, 40 % of the sampled time" in lines) is said

@@ -26,7 +26,8 @@ The other 89.9 s: 2.0 s until the first compilation (imports, set-up), 87.9 s
 JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
 23.9 s spent recompiling (1 weak type change 8.6 s, 1 shape change 7.0 s, 1
   dtype change 6.9 s, 11 new function objects 1.4 s)
-1.6 s spent recompiling outside your functions (20 of 23 compilations there)
+1.6 s spent recompiling outside your jitted functions (20 of 23 compilations
+  there)
 
 Findings  (▲ warning, · note; on the right: the time lost)
   ▲ JX103  train_step recompiled: state.count is no longer weakly typed;   8.6 s
@@ -36,8 +37,9 @@ Findings  (▲ warning, · note; on the right: the time lost)
   ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
            to i32[32,511]  (step 376, train.py:140)
            → pad batch['ids'] to the larger size, [32,512], in every call, and
-             let no result depend on the padding (jnp.mean(values, where=mask),
-             with a mask of the shape of values)
+             let no result depend on the padding (for example, pass a mask of
+             the shape of values as an argument, and use jnp.mean(values,
+             where=mask))
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
            → convert state.params to the same dtype before every call, with
@@ -77,7 +79,7 @@ main.<lambda>  data.py:31                                                  1.6 s
                 created again at data.py:31  (steps 1 to 11, 1.4 s together,
                 train.py:33)
 
-Outside your functions  23 compilations of 1 operation and 1               2.0 s
+Outside your jitted functions  23 compilations of 1 operation and 1        2.0 s
     library function  train.py:52 (3x, 0.96 s), train.py:31 (13x, 0.69 s) and
     train.py:40 (7x, 0.37 s)
 

@@ -47,7 +47,7 @@ def test_an_array_that_device_put_shards_anew_goes_through_the_host(log):
 def test_a_program_that_hardly_waits_reads_one_line_of_how_much_there_was(log):
     assert "Transfers" not in page(log)
     log.say(copied(seconds=0.0004, views=200), after=20)
-    assert "Transfers  200 reads on the host, without a copy (shared memory). No transfer is" in page(log)
+    assert "Transfers  200 arrays read on the host, without a copy (shared memory). No" in page(log)
     log.say(copied(line=32, seconds=0.0004, count=50, views=0), after=20)
     step = function("step")
     log.say(step)

@@ -64,7 +64,7 @@ def test_a_tenth_of_all_seconds_makes_a_finding_on_a_quick_and_on_a_slow_machine
     log.end()
     [f] = barrage(run)
     assert (
-        f.source.line == 12 and "the loop body or branch is a new function object each time" in words.title(f)
+        f.source.line == 12 and "each call of while_loop or fori_loop gets a new function object" in words.title(f)
     )
     assert words.fix_text(f).startswith("apply jit to main, or to a function that calls it")
 
@@ -748,7 +748,7 @@ def test_the_costliest_recompile_inside_a_library_is_named_with_its_cause(run):
     print_report(load(run), file=to)
     for said in (" ".join(to.getvalue().split()), " ".join(summary(run).split())):
         assert (
-            "costliest recompile outside your functions: _fori_collect_loop #2 the static argument '_body_fn' is a new function object"
+            "costliest recompile outside your jitted functions: _fori_collect_loop #2 the static argument '_body_fn' is a new function object"
             in said
         )
 
@@ -776,7 +776,7 @@ def test_recompiles_outside_the_users_functions_are_counted_and_first_compilatio
     to = io.StringIO()
     print_report(load(run), file=to)
     report = " ".join(to.getvalue().split())
-    assert "2.0 s spent recompiling outside your functions (2 of 3 compilations there)" in report
+    assert "2.0 s spent recompiling outside your jitted functions (2 of 3 compilations there)" in report
     assert "Long first compilations, for which there is no advice: step: 8.0 s" in report
     assert "1 compilation of your functions, 3 others (2 recompiles)" in " ".join(summary(run).split())
 

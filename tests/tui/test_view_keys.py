@@ -68,7 +68,7 @@ def test_counts_of_functions_and_programs_agree_on_all_screens(tmp_path):
 
     async def steps(pilot, app):
         assert "  no recompiles of your function  2 programs" in screen(app)
-        assert "(1 outside your functions)" in screen(app)
+        assert "(1 outside your jitted functions)" in screen(app)
         await press(pilot, "2")
         assert "Functions  1 of yours, 1 other" in screen(app)
         await press(pilot, "4")

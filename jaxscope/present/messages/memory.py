@@ -38,8 +38,8 @@ TEMPLATES = {
     "fix-train-some": (
         "differentiate only with respect to the parameters that are trained: split the parameters into two"
         " pytrees, trained and frozen, pass only the trained ones to jax.grad and to the optimizer, and put"
-        " them together in the loss. A global norm, as for clipping, then counts only the trained parameters."
-        " Setting updates to 0 afterwards saves nothing"
+        " them together in the loss. If you clip by the global norm, it is then that of the trained"
+        " parameters. Setting updates to 0 afterwards saves nothing"
     ),
     "stacked-not-read": (
         "{function} keeps the values of all iterations of a loop in {arrays}{shape}, and reads {share} of"
@@ -120,10 +120,9 @@ TEMPLATES = {
         "make {path} as long as it will be at the end, and write each new element into it inside the jitted"
         " function, at its position n: {path}.at[n].set(value), or {path}.at[:, n] along the second axis."
         " Donate {path} to this function (donate_argnames), so that no call copies it."
-        " What reads {path} must then leave out the elements that are not written yet (a mask, or"
-        " jax.lax.dynamic_slice),"
-        " and use n instead of len({path})."
-        " Each new length copies the whole array, and recompiles the functions that use it"
+        " What reads {path} must then leave out the elements that are not written yet, with a mask, and use n"
+        " instead of len({path}). Now, each new length copies the whole array, and recompiles the functions"
+        " that use it"
     ),
     "fix-keep-error-text": (
         "keep str(error) in {container}, or error.with_traceback(None): an exception keeps the"
@@ -205,7 +204,8 @@ TEMPLATES = {
     ),
     "fix-use-axis": (
         "split the batch over {axes}, too, as in PartitionSpec(('data', 'model')), or make a mesh without"
-        " this axis, in which the other axes have all devices"
+        " this axis, in which the other axes have all devices. If the axis is meant for weights, split these"
+        " over it, as in PartitionSpec(None, 'model')"
     ),
     "fix-look-at-shardings": (
         "run jaxscope report --function {function} to see how the arrays of the function are sharded. Then"

@@ -32,17 +32,21 @@ TEMPLATES = {
         " iterations one after the other"
     ),
     "fix-without-chunks": (
-        "each iteration takes some rows of an array. If the result for a row depends on no other row, get the"
-        " results for all rows in one call, without the loop. If that needs too much memory, use"
+        "each iteration takes some rows of an array. If the result for a row depends on no other row, get"
+        " the results for all rows in one call, without the loop. If that needs too much memory, use"
         " jax.lax.map(f, x, batch_size=size), where f gives the result for one row. If the result depends on"
-        " other rows, reshape the array to [n, size, ...], and use jax.vmap or jax.lax.map over the n chunks"
+        " other rows of a chunk, reshape the array to [n, size, ...], and use jax.vmap or jax.lax.map over"
+        " the n chunks"
     ),
     "fix-final-length-then-scan": (
         "give the arrays their final length from the start. If an array has p elements before the loop,"
-        " iteration i writes with array.at[p + i].set(...), and array[-1] becomes array[p + i - 1]. Mask the"
-        " part that is not filled yet. Then write the loop as jax.lax.scan or fori_loop. For a language model"
-        " with causal attention, a key-value cache is faster still"
+        " iteration i (from 0) writes with array.at[p + i].set(...), or array.at[:, p + i] if its second"
+        " axis grows, and array[-1] becomes array[p + i - 1]. What reads the array must leave out the"
+        " elements that are not written yet: before a sum, jnp.where(jnp.arange(length) < p + i, values, 0);"
+        " before a softmax, with -jnp.inf instead of 0. Then write the loop as jax.lax.scan or"
+        " fori_loop{cache}"
     ),
+    "or-key-value-cache": (". For a language model with causal attention, a key-value cache is faster still"),
     "fix-scan-in-jit": (
         "{fix}. {line} (in {function}) also runs this loop, outside jit. There, each call would compile the"
         " scan again: jit the function that this line calls, too"
@@ -75,9 +79,9 @@ TEMPLATES = {
         " the loop by a plate: with numpyro.plate('rows', n): ..., where n is the number of iterations. Use"
         " whole arrays in it: for data x, obs=x instead of obs=x[i]. If x[i] has several elements, write"
         " .to_event(1) after the distribution of x, and z[:, None] for each site z that has one number for"
-        " each i. If the x[i] have different lengths, join them into one array x. The array row has the i of"
-        " each element of x. Make the site of x after the plate, not in it: in a plate of size len(x), with"
-        " z[row] instead of z"
+        " each i. If the x[i] have different lengths, join them into one array x, and make an integer array"
+        " row of the same length: row[j] is the i to which x[j] belongs. Make the site of x in a second"
+        " plate, of size len(x), after the first one. There, write z[row] instead of z"
     ),
     "fix-scan-of-sites": (
         "write the loop as last, _ = numpyro.contrib.control_flow.scan(step, {name}, series). step({name}, x)"
@@ -622,7 +626,7 @@ TEMPLATES = {
     ),
     "each-of-devices": "each of the {n} devices",
     "each-device": "each device",
-    "work-repeated": " ({share} of the work is done more than once)",
+    "work-repeated": " ({share} of the work is unnecessary)",
     "constraint-collectives": (
         "{function} constrains an array to {constraint}, which causes {collectives}{axes} (in each call:"
         " {sizes})"

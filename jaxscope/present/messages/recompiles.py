@@ -7,7 +7,8 @@ OUTSIDE = (
     " create this object in the function, from the values that are passed"
 )
 PADDING = (
-    "let no result depend on the padding (jnp.mean(values, where=mask), with a mask of the shape of values)"
+    "let no result depend on the padding (for example, pass a mask of the shape of values as an argument, and"
+    " use jnp.mean(values, where=mask))"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -21,9 +22,9 @@ TEMPLATES = {
     "compared-with": " (compared with compilation #{number}, the most similar earlier one)",
     "passed-on": "{first}{also}",
     "fix-dtype-from-start": (
-        "a result computed with a {after} array is also {after}. {path} comes from such an array, often a"
-        " NumPy array. Find this array, and convert it to {before}; or create all arrays as {after} from the"
-        " start"
+        "a result computed with a {after} array is also {after}, and so is {path}. Find this array (print the"
+        " dtypes; often it is a NumPy array, which is float64 unless you give a dtype), and convert it to"
+        " {before}; or create all arrays as {after} from the start"
     ),
     "fix-commit-from-start": (
         "{fix}. A result computed from a committed array is also committed, so one committed array can make"
@@ -56,7 +57,7 @@ TEMPLATES = {
     "keeps-recompiling": "{function} keeps recompiling: {rate}",
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
-    "compiled-in-library": "{lines} caused {compilations} outside your functions ({names}){again}",
+    "compiled-in-library": "{lines} caused {compilations} outside your jitted functions ({names}){again}",
     "compiled-one-by-one": (
         "{lines} ran the operations of a function outside jit, one by one, which caused {compilations}{again}"
     ),
@@ -101,7 +102,7 @@ TEMPLATES = {
     "compiled-of-function": "{function}: {compilations}, {seconds}{because}",
     "for-example": "; for example, {cause}",
     "of-them-recompiles": "; {n}, which took {seconds}",
-    "because-of-bodies": "the loop body or branch is a new function object each time",
+    "because-of-bodies": "each call of {loops} gets a new function object",
     "because-of-sizes": "the sizes of the arrays change from call to call",
     "because-of-parameters": (
         "parameters of the operation, such as a size or an exponent, change from call to call"
@@ -167,7 +168,7 @@ TEMPLATES = {
         " jitted function. Its arguments are the parameters of all layers and everything else that changes,"
         " such as random keys. One call of one program then computes all layers"
     ),
-    "fix-few-sizes": "pad {path} to a few sizes, and " + PADDING,
+    "fix-few-sizes": "pad {path} to the next of a few sizes (such as 64, 128, 256), and " + PADDING,
     "fix-one-size": "pad {path} to one size, and " + PADDING,
     "fix-odd-batch": (
         "drop the smaller batch, also from averages and counts; or pad {path} to {size} like the other"
@@ -247,15 +248,15 @@ TEMPLATES = {
         " static: round it up to one of a few values, and mask the part that is not needed"
     ),
     "fix-static-count": (
-        "JAX unrolls the loop at {loop}, which has {path} iterations. Write it as"
+        "JAX unrolls the loop at {loop}, which has '{path}' iterations. Write it as"
         " jax.lax.fori_loop(0, {path}, ...), and {ordinary}: one program then runs any number of iterations"
     ),
     "fix-static-count-of-gradient": (
-        "JAX unrolls the loop at {loop}, which has {path} iterations. Write it as a jax.lax.scan over"
-        " jnp.arange(longest), where longest is the largest {path} in the program, and let the iterations"
-        " i >= {path} change nothing (jnp.where(i < {path}, new, old)); then {ordinary}. One program then"
-        " runs any number of iterations. (A jax.lax.fori_loop is no solution: if its number of iterations is"
-        " an argument, JAX cannot differentiate it with jax.grad)"
+        "JAX unrolls the loop at {loop}, which has '{path}' iterations. Write it as a jax.lax.scan over"
+        " jnp.arange(longest), where longest is the largest value of '{path}' in the program, and let the"
+        " iterations i >= {path} change nothing (jnp.where(i < {path}, new, old)); then {ordinary}. One"
+        " program then runs any number of iterations up to longest. (A jax.lax.fori_loop is no solution: if"
+        " its number of iterations is an argument, JAX cannot differentiate it with jax.grad)"
     ),
     "fix-static-object": (
         "take the values that vary out of {path} and pass them as ordinary arguments; keep all other values"
@@ -392,6 +393,7 @@ TEMPLATES = {
         "jit the function once, with one set of options, and call the result everywhere"
     ),
     "after-clearing": "{finding}; JAX's caches were cleared before most of these recompiles",
+    "also-after-clearing": "{first}. JAX recompiled {names}, too, because the caches were cleared",
     "fix-do-not-clear": (
         "do not clear the caches{lines} while the program still calls the same functions, because JAX then"
         " compiles them again{library}"
@@ -651,8 +653,8 @@ TEMPLATES = {
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",
     "fix-commit-object": (
         "before the first call, commit all arrays of {path} to the device of the other arguments:"
-        " nnx.update({path}, jax.device_put(nnx.state({path}), device)). If there is only one device, it is"
-        " jax.devices()[0]"
+        " nnx.update({path}, jax.device_put(nnx.state({path}), device)). If there is only one device, device"
+        " is jax.devices()[0]"
     ),
     "fix-same-commitment": (
         "before the first call, put {path} on the device of the other arguments with jax.device_put, so that"
@@ -710,10 +712,10 @@ TEMPLATES = {
         " the loop, or as operands of the branch"
     ),
     "fix-jit-making-function": (
-        "{line} passes a new function as {parameter} each time, so jax.jit({function}) would compile again"
-        " for each new function. Write one jitted function that creates {parameter} and calls {function} with"
-        " it. The arrays and numbers from which {parameter} is created must be arguments of this jitted"
-        " function; in static_argnames, list those that determine shapes"
+        "{line} passes a new function as {parameter} each time, so jax.jit({function}) alone does not help:"
+        " it would compile again for each new function. Write one jitted function that creates {parameter}"
+        " and calls {function} with it. The arrays and numbers from which {parameter} is created must be"
+        " arguments of this jitted function; in static_argnames, list those that determine shapes"
     ),
     "self-static": " self (if its attributes do not change), and for",
     "fix-one-size-or-numpy": (
@@ -774,11 +776,11 @@ TEMPLATES = {
     ),
     "fix-jit-step-function": (
         "apply {how} to {function}{calls} as a whole: JAX then compiles it as one program. If {function}"
-        " reads a value from outside, and this value changes, pass it as an argument{statics}"
+        " reads a variable from outside, and its value changes, pass it as an argument{statics}"
     ),
     "fix-jit-transformed": (
         "at {line}, write {variable} = jax.jit({expression}): JAX then compiles it as one program. If"
-        " {function} reads a value from outside, and this value changes, pass it as an argument{statics}"
+        " {function} reads a variable from outside, and its value changes, pass it as an argument{statics}"
     ),
     "fix-jit-part-of-method": (
         "move the computation of {function} into a new function, and apply {how} to it: JAX then compiles it"

@@ -145,6 +145,12 @@ TEMPLATES = {
     "list-converted": (
         "{expression} takes about {seconds} for {bytes}: JAX converts a Python list item by item"
     ),
+    "arrays-converted": "{expression} takes about {seconds}: JAX converts a list of JAX arrays one by one",
+    "fix-stack-arrays": (
+        "write jnp.stack({list}) instead, which is several times as fast (if its items are lists of arrays,"
+        " apply jnp.stack to each of these first). If the list has NumPy arrays or Python numbers instead of"
+        " JAX arrays, jnp.asarray(np.array({list})) is faster still"
+    ),
     "list-traced": (
         "while JAX traces {function}, it converts {names} number by number: tracing this line took about"
         " {seconds}"
@@ -185,8 +191,8 @@ TEMPLATES = {
         " jitted functions, {where}"
     ),
     "small-calls-in-loop": (
-        "the loop at {loop} spends about {seconds} ({share} of the run) in calls of small programs, {where}:"
-        " starting one of these programs takes longer than running it"
+        "the loop at {loop} spends about {seconds} ({share} of the run) in calls of small jitted functions,"
+        " {where}: starting one of these calls takes longer than what it computes"
     ),
     "small-calls-by-library": (
         "{library} calls the jitted function {function} again and again from Python: about {seconds} ({share}"
@@ -204,9 +210,8 @@ TEMPLATES = {
         " new state and what the loop collects. outputs has the collected values of all iterations, stacked"
     ),
     "fix-scan-between": (
-        "some code of the loop runs only under a condition ({conditions}). Put the iterations from one run of"
-        " this code to the next into one jitted function, as a jax.lax.scan: its body is the body of the loop"
-        " without this code"
+        "some code of the loop runs only under a condition ({conditions}). Put all iterations between two"
+        " runs of this code into one jitted function, as a jax.lax.scan over the rest of the loop body"
     ),
     "at-lines": "at {lines}",
     "mostly-on-lines": "mostly on lines {lines}",

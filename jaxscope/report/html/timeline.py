@@ -246,6 +246,6 @@ def _table(run: Run, places: Places) -> Html:
     more = left_out(len(numbered) - len(rows), "compilation")
     head = el("thead", el("tr", *(el("th", h, scope="col") for h in heads)))
     outside = sum(f.compiled for f in run.functions.values() if not f.user)
-    others = f"; {outside:,} more outside your functions are listed below" if outside else ""
+    others = f"; {outside:,} more outside your jitted functions are listed below" if outside else ""
     summary = el("summary", f"{count(len(numbered), 'compilation')} of your functions as a table{others}")
     return el("details", summary, scrolling(el("table", head, el("tbody", *rows))), more)

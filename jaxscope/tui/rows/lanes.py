@@ -141,7 +141,7 @@ def name(lane: Lane, width: int) -> str:
     functions)``, or a shorter text if ``width`` characters are too few."""
     if lane.function is not None:
         return function_name(lane.function)
-    whole = f"({len(lane.members):,} outside your functions)"
+    whole = f"({len(lane.members):,} outside your jitted functions)"
     return whole if len(whole) <= width else f"({len(lane.members):,} outside yours)"
 
 

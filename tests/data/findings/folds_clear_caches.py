@@ -13,8 +13,8 @@ def parameters(key):
     keys = jax.random.split(key, 3)
     layers = []
     for key, before, after in zip(keys, sizes, sizes[1:]):
-        w = jax.random.truncated_normal(key, -2.0, 2.0, (before, after)) / jnp.sqrt(before)  # must: JX133 first ~ JAX's caches were cleared before most of these.*do not clear the caches
-        layers.append((w, jnp.zeros(after)))  # may: JX133 note
+        w = jax.random.truncated_normal(key, -2.0, 2.0, (before, after)) / jnp.sqrt(before)  # must: JX133 first ~ JAX's caches were cleared before most of these.*JAX recompiled step.*, too, because.*do not clear the caches
+        layers.append((w, jnp.zeros(after)))
     return layers
 
 
@@ -35,5 +35,5 @@ for fold in range(5):
     params = parameters(jax.random.key(fold))
     kept = np.arange(400) % 5 != fold
     for _ in range(30):
-        params, value = step(params, x[kept], y[kept])  # must: JX112 ~ do not clear the caches
+        params, value = step(params, x[kept], y[kept])
     print(f"{value:.4f}")
