@@ -37,6 +37,10 @@ _OF_ARRAYS = frozenset(
     {"all", "any", "argmax", "astype", "block_until_ready", "copy", "item", "max", "mean", "min", "ravel"}
     | {"reshape", "round", "squeeze", "std", "sum", "tolist"}
 )
+# Functions and methods that read an array on the host
+CONVERSIONS = frozenset(
+    {"array", "asarray", "bool", "complex", "device_get", "float", "int", "item", "tolist"}
+)
 LONGEST = 40  # characters of an expression that a message repeats
 # The parts of a signature: quoted texts, brackets, commas, and all between them.
 _PARTS = re.compile(
@@ -491,8 +495,12 @@ def given_to_object(source: str | None, line: int) -> str | None:
         if isinstance(n, ast.Assign) and spans(n, line)
         for name in names_in(n.targets, ast.Store)
     }
+    reads = [c for c in found.calls.get(line, ()) if last_name(c.func) in CONVERSIONS]
+    read_here = {id(inner) for c in reads for part in (c.func, *c.args) for inner in ast.walk(part)}
     for n in statements:
         for call in ast.walk(n.value) if n.value is not None and n.lineno >= line else ():
+            if id(call) in read_here:
+                continue  # it computes the value that is read
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
                 object = call.func.value
                 plain = isinstance(object, (ast.Name, ast.Attribute)) and root(object) not in modules

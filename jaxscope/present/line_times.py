@@ -32,7 +32,7 @@ _NAMES = {
     OPERATIONS: "operations outside jit",
     CALLING: "calling a jitted function, or waiting until earlier calls have finished",
     PYTHON: "Python code",
-    SLEEPING: "waiting for a lock, a file or a device",
+    SLEEPING: "sleeping, or waiting for a lock, a file or a device",
 }
 
 

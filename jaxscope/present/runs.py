@@ -91,7 +91,7 @@ def not_compiling(run: Run) -> list[Span]:
     named = (
         (t.before_compiling, "until the first compilation (imports, set-up)"),
         (t.waiting or 0.0, "waiting for the devices"),
-        (min(t.rest, _asleep(run)), "waiting for a lock, a file or a device"),
+        (min(t.rest, _asleep(run)), "sleeping or waiting for a lock, a file or a device"),
     )
     parts = [f"{seconds(spent)} {what}" for spent, what in named if spent >= LEAST_PART * t.seconds]
     if not parts:

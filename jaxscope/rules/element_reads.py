@@ -17,11 +17,13 @@ from jaxscope.rules.finding_parts import at_line
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.line_times import LineTime
+from jaxscope.schema.line_times import OPERATIONS, LineTime
 from jaxscope.schema.messages import Bytes, Field, Names, Seconds, message
 
 COPIES = frozenset({"jnp.asarray", "jnp.array", "device_put"})  # kinds of copies that the program requests
 LISTS = frozenset({"jnp.asarray", "jnp.array"})
+FEW_WAITS = 0.1  # share of reads longer than SHORT_S seconds, up to which they wait for another function
+SHORT_S = 1e-4
 FEWEST, MANY = 1_000, 10_000  # the fewest reads for a finding, and for a warning
 SMALL = 64 << 10  # bytes: a smaller array counts as an item of a batch, a larger one as a batch
 # Bytes per second: NumPy arrays are copied a hundred times as fast, lists converted at a tenth
@@ -97,6 +99,13 @@ def one_at_a_time(run: Run) -> Iterator[Finding]:
             title = message("elements-read", expression=t.text, name=name, n=t.count)
         blocked = sum(t.blocked_seconds or 0.0 for t, _ in reads)
         at = {f.place for t, _ in reads for f in (t.source, t.caller) if f is not None}
+        count, waits = (sum(getattr(t, what) or 0 for t, _ in reads) for what in ("count", "waits"))
+        if FEW_WAITS * count > waits:  # those are for the function that computes the array
+            seconds, at_most = line_times.seconds_at(run, at, (OPERATIONS,)), False
+            if seconds is None:
+                seconds, at_most = min(blocked, SHORT_S * count), True
+        else:
+            seconds, at_most = line_times.seconds_at(run, at) or blocked, False
         yield Finding(
             code="JX603",
             severity=WARNING if (t.count or 0) >= MANY else NOTE,
@@ -105,7 +114,8 @@ def one_at_a_time(run: Run) -> Iterator[Finding]:
             source=line,
             evidence=[Evidence(message("waited-for-elements", seconds=Seconds(blocked)), source=line)],
             fix=fix,
-            seconds=line_times.seconds_at(run, at) or blocked,
+            seconds=seconds,
+            at_most=at_most,
         )
 
 

@@ -71,11 +71,8 @@ FEW_ON_A_CPU = 0.1  # the same on a CPU, where the host's code and the computati
 ALMOST_ALL = 0.9  # share of the waits: advice that saves at least this share saves all of them, in words
 LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
 ROWS, IN_ALL = 1 << 20, 1 << 30  # bytes of one copy, and of all, if the line then takes some rows of the copy
-WHOLE_LOOP = (
-    "fix-read-for-method",
-    "fix-read-for-several",
-    "fix-copy-several",
-)  # slugs of advice for several lines of a loop
+INTO_JIT = "fix-read-for-several"  # slug of the advice to compute what a loop reads in the jitted function
+WHOLE_LOOP = ("fix-read-for-method", INTO_JIT, "fix-copy-several")  # slugs of advice for several lines
 PRINT_LESS = "fix-print-less"
 READ_LESS = frozenset({"fix-read-less", "fix-copy-several", PRINT_LESS})  # slugs of similar advice
 TO_TEXT = frozenset({"print", "format"})  # kinds of copies after which NumPy makes text of the array
@@ -110,7 +107,7 @@ def _by_advice(loops: dict[tuple[Hashable, ...], list[Finding]]) -> Iterator[lis
     findings about this loop. ``loops`` is a dict: (file, loop, line of a finding that is in no loop, advice)
     -> findings."""
     advised = ((at, members, {slug_of(f) for f in members}) for at, members in loops.items())
-    whole = {at[:2]: m for at, m, slugs in advised if at[1] is not None and slugs & {*WHOLE_LOOP[:2]}}
+    whole = {at[:2]: m for at, m, slugs in advised if at[1] is not None and INTO_JIT in slugs}
     for at, members in loops.items():
         if whole.get(at[:2], members) is members:
             others = (m for key, m in loops.items() if key[:2] == at[:2] and m is not members)

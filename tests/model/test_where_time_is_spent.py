@@ -58,14 +58,18 @@ def time(doing, seconds, *stack, samples=50, **more):
     return LineTime(doing, list(stack), seconds, samples, **more)
 
 
-def test_the_times_of_a_line_are_added_up_whatever_called_it(run):
+def test_the_times_of_a_line_are_added_up_and_an_operation_that_sleeps_waits(run):
     loaded = run(
         time(PYTHON, 2.0, frame(3, "augment"), frame(10)),
         time(PYTHON, 1.0, frame(3, "augment"), frame(12)),
         time(OPERATIONS, 2.5, frame(14), blocked=0.5),
     )
     found = [(s.doing, s.line.line, s.seconds, s.samples, s.blocked) for s in line_times.by_line(loaded)]
-    assert found == [(PYTHON, 3, 3.0, 100, 0.0), (OPERATIONS, 14, 2.5, 50, 0.5)]
+    assert found == [
+        (PYTHON, 3, 3.0, 100, 0.0),
+        (OPERATIONS, 14, 2.0, 40, 0.0),
+        (WAITING, 14, 0.5, 10, 0.5),
+    ]
     assert line_times.by_line(loaded)[0].callers == [frame(10)]
     assert line_times.measured(loaded).seconds == 10.0
 

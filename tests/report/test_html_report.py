@@ -400,7 +400,9 @@ def test_the_timeline_counts_all_steps_and_says_what_a_tick_is(eager_again):
 
 
 def test_the_table_of_compilations_says_which_are_not_in_it(eager_again):
-    words = "1 compilation of your functions as a table; 3 more outside your jitted functions are listed below"
+    words = (
+        "1 compilation of your functions as a table; 3 more outside your jitted functions are listed below"
+    )
     assert words in eager_again
 
 

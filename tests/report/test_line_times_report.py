@@ -36,7 +36,7 @@ def recorded(tmp_path):
 
 TIMES = (
     LineTime(PYTHON, [AT, OTHER], 6.3, 120),
-    LineTime(OPERATIONS, [OTHER], 1.4, 30, blocked=0.2),
+    LineTime(OPERATIONS, [OTHER], 1.4, 30),
     LineTime(COMPILING, [OTHER], 2.0, 40, traced=[MODEL]),
     LineTime(PYTHON, [OTHER], 0.2, 4),
 )

@@ -64,7 +64,8 @@ def test_a_tenth_of_all_seconds_makes_a_finding_on_a_quick_and_on_a_slow_machine
     log.end()
     [f] = barrage(run)
     assert (
-        f.source.line == 12 and "each call of while_loop or fori_loop gets a new function object" in words.title(f)
+        f.source.line == 12
+        and "each call of while_loop or fori_loop gets a new function object" in words.title(f)
     )
     assert words.fix_text(f).startswith("apply jit to main, or to a function that calls it")
 

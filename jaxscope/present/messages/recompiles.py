@@ -515,8 +515,9 @@ TEMPLATES = {
     ),
     "context-not-entered": ("line {line} has no effect: what {call} returns works only in a with statement"),
     "fix-assign-back": (
-        "assign the result: {name} = {call}. Use this {name} from there on (a function must return it). If"
-        " the change is not wanted, delete the line{frozen}"
+        "assign the result: {name} = {call}. Use this {name} from there on (a function must return"
+        " it){frozen}. This changes what the program computes, so compare the results. If they were right"
+        " without the change, delete the line"
     ),
     "or-replace-field": (
         ". If {owner} cannot be changed, for example a NamedTuple, make a new one: {owner} ="

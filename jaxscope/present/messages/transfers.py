@@ -270,7 +270,8 @@ TEMPLATES = {
         " {function}. Arrays that {function} reads from outside should become arguments"
     ),
     "fix-jit-output": (
-        "only some iterations run these operations: put them into one jitted function, and call it there"
+        "most of these operations run only under a condition: put those into one jitted function, and call it"
+        " there"
     ),
     "fix-jit-each": (
         "the operations are in several loops: for each of {loops}, put the operations of one iteration into"
