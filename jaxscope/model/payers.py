@@ -30,7 +30,7 @@ from jaxscope.model import causes, sources
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.schema.findings import Finding
+from jaxscope.schema.findings import Finding, slug_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import LOOPS
 from jaxscope.schema.messages import Message
@@ -39,6 +39,7 @@ CODE = "JX133"  # the rule that reports such lines
 UNROLLED = "JX202"  # the rule whose findings are about all compilations of a function
 OPERATIONS = "JX605"  # the rule that reports loops which run operations
 RESIZED_TOO = "resized-too"  # evidence about lines whose operations recompile with a function
+REPLICAS = "fix-place-replicas"  # slug of the advice of a finding that JX133 and JX120 were merged into
 # Operations outside jit that multiply matrices
 PRODUCTS = frozenset(
     {"matmul", "dot", "dot_general", "tensordot", "vdot", "inner", "einsum", "conv_general_dilated"}
@@ -322,6 +323,8 @@ class Unadvised(msgspec.Struct, frozen=True):
       operations: the number of compilations outside the user's functions; 0 if ``functions`` is not empty.
       seconds: seconds of these compilations.
       again: the part of ``seconds`` that recompiles took.
+      largest: the function of a library whose compilation took at least half of ``seconds``; None: there is
+        none.
     """
 
     line: Frame | None
@@ -329,6 +332,7 @@ class Unadvised(msgspec.Struct, frozen=True):
     operations: int
     seconds: float
     again: float
+    largest: Function | None = None
 
 
 def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
@@ -344,7 +348,8 @@ def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
             unrolled.update((finding.function, *(e.program for e in finding.evidence if e.program)))
         if finding.function is not None and finding.seconds:
             advised.add(finding.function)
-        if finding.code in (CODE, OPERATIONS) or (finding.code == UNROLLED and finding.function is None):
+        of_lines = finding.code in (CODE, OPERATIONS) or slug_of(finding) == REPLICAS
+        if of_lines or (finding.code == UNROLLED and finding.function is None):
             sources = (finding.source, *(e.source for e in finding.evidence))
             lines.update(line.place for line in sources if line is not None)
             named.update(e.compilation for e in finding.evidence if e.compilation is not None)
@@ -360,7 +365,9 @@ def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
         left = [c for c in p.compilations if c.function.id not in unrolled and c.program not in unrolled]
         if left and _place(p.line) not in lines and named.isdisjoint(c.id for c in p.compilations):
             again = sum(c.seconds for c in p.again if c in left)
-            part = Unadvised(p.line, [], len(left), sum(c.seconds for c in left), again)
+            seconds, most = sum(c.seconds for c in left), max(left, key=lambda c: c.seconds)
+            largest = most.function if 2 * most.seconds >= seconds and not most.function.operation else None
+            part = Unadvised(p.line, [], len(left), seconds, again, largest)
             parts.setdefault((False, _place(p.line)), []).append(part)
     merged = [
         Unadvised(
@@ -369,6 +376,7 @@ def unadvised(run: Run, findings: Iterable[Finding]) -> list[Unadvised]:
             operations=sum(part.operations for part in entries),
             seconds=sum(part.seconds for part in entries),
             again=sum(part.again for part in entries),
+            largest=entries[0].largest if len(entries) == 1 else None,
         )
         for entries in parts.values()
     ]

@@ -179,8 +179,11 @@ def without_finding(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
             continue
         often = Counter(map(function_name, entry.functions))
         names = [f"{name} (x{n})" if n > 1 else name for name, n in often.items()]
-        if entry.operations:
-            names.append(f"{count(entry.operations, 'compilation')} {OUTSIDE.lower()}")
+        if entry.largest is not None:
+            names.append(function_name(entry.largest))
+        if others := entry.operations - (entry.largest is not None):
+            more = "more compilation" if entry.largest is not None else "compilation"
+            names.append(f"{count(others, more)} {OUTSIDE.lower()}")
         again = f", {seconds(entry.again)} of it recompiling" if entry.again >= LONG * entry.seconds else ""
         cost = f"{seconds(entry.seconds)}{again}"
         found.append((entry, listed(names, NAMED), cost))

@@ -16,6 +16,8 @@ from rich.console import Console
 
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
+from jaxscope.model import line_times as model_times
+from jaxscope.model import measured as model_measured
 from jaxscope.model import payers
 from jaxscope.model.causes import recompilations, recompiles
 from jaxscope.model.diff import changed_programs
@@ -27,7 +29,7 @@ from jaxscope.present.causes import explanations
 from jaxscope.present.escape import escape
 from jaxscope.present.failures import removed
 from jaxscope.present.functions import outcome, when_and_where
-from jaxscope.present.runs import compiling, ending, gaps
+from jaxscope.present.runs import compiling, ending, gaps, title
 from jaxscope.present.text import Places, count, missing_accelerators, seconds
 from jaxscope.report import (
     arrays,
@@ -169,6 +171,16 @@ def _functions(run: Run, users: list[Function], places: Places, *, everything: b
         yield line((f"and {count(len(rest), 'more function')}, {spent}: --all shows them", "dim"))
 
 
+def _slow_inside(run: Run, users: list[Function]) -> Function | None:
+    """Return the function among ``users`` that runs at least half of the time of the main thread, if the
+    run has no profile that shows which of its lines take this time. None if there is none."""
+    times = model_times.measured(run)
+    if times is None or model_measured.profiles(run):
+        return None
+    spent = ((model_times.running_seconds(run, f) or 0.0, f) for f in users)
+    return next((f for seconds, f in spent if 2 * seconds >= times.seconds), None)
+
+
 def _next(run: Run, directory: RunDir | None, users: list[Function], width: int) -> Iterator[Line]:
     """Yield lines with commands that are useful after this report, each with what it prints.
 
@@ -193,6 +205,13 @@ def _next(run: Run, directory: RunDir | None, users: list[Function], width: int)
             (
                 f"jaxscope dump{name or ' latest'} {quoted(top)} -o DIR",
                 f"programs of {escape(top.display_name)} as text",
+            )
+        )
+    if (slow := _slow_inside(run, users)) is not None:
+        commands.append(
+            (
+                f"jaxscope run --step-function {quoted(slow)} --profile steps=2:4 {title(run, directory)}",
+                f"which lines take the time of {escape(slow.display_name)}",
             )
         )
     for f in users:

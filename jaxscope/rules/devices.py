@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxscope.model import arrays, devices, target_programs
+from jaxscope.model.arrays import Group
 from jaxscope.model.devices import Want
 from jaxscope.model.run import Run
 from jaxscope.rules import memory_scale
@@ -20,7 +21,9 @@ FULL = 0.9  # share of a device's memory from which it is reported as nearly ful
 @rule("JX509", "uneven-devices", WARNING)
 def uneven_devices(run: Run) -> Iterator[Finding]:
     """Yield at most one finding: the largest difference in bytes of live arrays between two devices."""
-    settled = [s for s in arrays.of_main(run) if s.why != "miss"]  # at a compilation, arrays are still moved
+    began = _first_on_several(run)
+    # At a compilation, arrays are still moved.
+    settled = [s for s in arrays.of_main(run) if s.why != "miss" and (began is None or s.t_ns > began)]
     # Before the training, a state may be on one device until it is placed
     later = settled[len(settled) // 2 :]
     found = [u for s in later if (u := devices.uneven(s)) is not None]
@@ -59,11 +62,32 @@ def uneven_devices(run: Run) -> Iterator[Finding]:
                 path=first.path if first is not None else "each large array",
                 name=first.path if first is not None else "x",
                 n=len(u.by_device),
+                spec=_spec(first, len(u.by_device)),
             ),
             "device_put",
             {} if first is None else {"path": first.path},
         ),
     )
+
+
+def _first_on_several(run: Run) -> int | None:
+    """Return the time (in ns, as ``t_ns`` of events) when a function of the user was first compiled for
+    several devices: until then, the program sets up. None if there is none."""
+    several = (
+        c.t_ns
+        for f in run.functions.values()
+        for c in (f.compilations if f.user else ())
+        if c.process is run.main and c.compiled is not None and {*"-,"} & {*(c.compiled.devices or "")}
+    )
+    return min(several, default=None)
+
+
+def _spec(group: Group | None, n: int) -> str:
+    """Return the PartitionSpec that splits the arrays ``group`` over ``n`` devices along their first
+    dimension that is divisible by ``n``, as text: ``P(None, 'data')``."""
+    sizes = (group.shape if group is not None else None) or ()
+    dimension = next((d for d, size in enumerate(sizes) if isinstance(size, int) and size % n == 0), 0)
+    return f"P({'None, ' * dimension}'data')"
 
 
 @rule("JX510", "does-not-fit", ERROR)

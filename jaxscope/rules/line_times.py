@@ -18,7 +18,7 @@ from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import root
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.source_lines import depends_on_a_condition, loop_around, reached_now_and_then
-from jaxscope.analysis.syntax import calls_from, last_name, syntax
+from jaxscope.analysis.syntax import LOOPS, calls_from, last_name, spans, syntax
 from jaxscope.model import line_times, payers, sources, transfers
 from jaxscope.model.line_times import Loop
 from jaxscope.model.records import Compilation, cached_until_changed
@@ -52,6 +52,7 @@ CALLS_SHARE, CALLS_MUCH = 0.1, 0.3
 # A library's code around a call takes several times as long as the call
 BY_LIBRARY = 4 * computing_operations.SMALL
 PART = 0.2  # share of a loop's time: an inner loop that takes at least this share needs a function of its own
+FEW_IN_STEPS = 0.2  # share of the operations' time in the loop of the steps, for those of an epoch
 SOME = 0.1  # share of a loop's time: an inner loop that takes at least this share is named
 NAMED = 0.9  # share of a loop's time that the named lines take
 LINES = 3  # lines that are named
@@ -479,6 +480,8 @@ def _of_operations(run: Run, loop: Loop) -> Fix:
     simulated = _around_simulator(run, loop, inner)
     if simulated is not None:
         return simulated
+    if _beside_a_loop_of_steps(run, loop, of_the_loop):
+        return Fix(message("fix-jit-lines"), "jit")
     fix = inner_loops.with_inner_loops(run, Fix(message("fix-jit-iteration", of=None), "jit"), inner)
     return _without_attributes(run, inner_loops.with_vmap(run, fix, loop.line), loop)
 
@@ -519,6 +522,19 @@ def _below_an_if(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:
     """Return whether most of the time of ``lines``, (line, seconds), is below an ``if`` of the loop."""
     below = sum(s for at, s in lines if depends_on_a_condition(sources.of(run)(at.file), at.line))
     return 2 * below > sum(s for _, s in lines)
+
+
+def _beside_a_loop_of_steps(run: Run, loop: Loop, lines: Sequence[tuple[Frame, float]]) -> bool:
+    """Return whether another loop inside ``loop`` calls the user's jitted functions, and hardly any of the
+    time of ``lines``, (line, seconds): most run once in each epoch, for example, and not in each step."""
+    around = loop_calls.loop_from(sources.of(run)(loop.line.file), loop.line.line)
+    calls = {line for file, line in payers.call_lines(run) if file == loop.line.file}
+    inside = [n for n in ast.walk(around) if isinstance(n, LOOPS) and n is not around] if around else []
+    of_steps = [n for n in inside if any(spans(n, line) for line in calls)]
+    in_steps = sum(
+        s for at, s in lines if at.file == loop.line.file and any(spans(n, at.line) for n in of_steps)
+    )
+    return bool(of_steps) and in_steps <= FEW_IN_STEPS * sum(s for _, s in lines)
 
 
 def _in_several_loops(run: Run, lines: Sequence[tuple[Frame, float]]) -> bool:

@@ -4,6 +4,7 @@ replicated over a mesh axis). Both read the snapshots of live arrays."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -32,6 +33,7 @@ SMALL = 1024  # bytes per step, or of one array: with fewer, as for a list of lo
 SMALL_CONTAINER = 1 << 20  # bytes of all arrays that a container keeps, if steps are not counted
 SMALL_SHARE = 0.05  # share of the bytes of live arrays on the device: less is not reported
 MOST_EVIDENCE = 20
+_OF_FLAX = re.compile(r"\._(?:parent_ref|variables)\b")  # the parameters that a module of Flax is creating
 FEWEST_APPENDED = 16  # the fewest arrays in a growing list, if only one snapshot and the source show it
 
 
@@ -48,7 +50,7 @@ def growing_arrays(run: Run) -> Iterator[Finding]:
             continue
         if (longer and compiled_for_each_length(run, g)) or _is_limited(run, g):
             continue  # JX133 has the same advice; or the program limits the length
-        if not g.in_steps and _is_of_one_call(run, g):
+        if not g.in_steps and (_is_of_one_call(run, g) or _OF_FLAX.search(g.path or "")):
             continue
         yield Finding(
             code="JX501",
@@ -310,14 +312,16 @@ def _replicated(run: Run, tree: str, members: list[_Copied], together: int) -> F
             )
             for m in members[:MOST_EVIDENCE]
         ],
-        fix=_shard(tree, first, others=len(members) > 1, saved=saved),
+        fix=_shard(run, tree, first, others=len(members) > 1, saved=saved),
         subject=(tree, first.missing, first.axis),
     )
 
 
-def _shard(tree: str, first: _Copied, *, others: bool, saved: int) -> Fix:
+def _shard(run: Run, tree: str, first: _Copied, *, others: bool, saved: int) -> Fix:
     """Return the advice to shard replicated arrays of ``tree``, of which ``first`` are the largest.
     ``others``: whether there are other arrays; ``saved``: the bytes that this saves on each device."""
+    if _is_one_replica(run, first.group):
+        return Fix(message("fix-one-replica", tree=tree), "device_get", {"path": first.group.path})
     words = message(
         "fix-shard-dimension",
         dimension=first.dimension,
@@ -330,6 +334,14 @@ def _shard(tree: str, first: _Copied, *, others: bool, saved: int) -> Fix:
     )
     arguments = {"path": first.group.path, "dimension": first.dimension, "axis": first.axis}
     return Fix(words, "shard", arguments)
+
+
+def _is_one_replica(run: Run, g: Group) -> bool:
+    """Return whether the arrays ``g`` are one replica of arrays of ``jax.pmap``: their line takes the first
+    element along the axis of the devices."""
+    text = sources.line(run, g.origin) if g.origin is not None else ""
+    by_pmap = any("jax.pmap" in f.seen.wrappers for f in run.functions.values())
+    return by_pmap and ("[0]" in text or "unreplicate(" in text)
 
 
 def _called(tree: str, g: Group) -> str | Message:

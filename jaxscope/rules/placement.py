@@ -9,6 +9,7 @@ from jaxscope.model.records import Function
 from jaxscope.rules.recompiles import UNNAMED, Group, recompile_rule
 from jaxscope.schema.causes import Cause, Placement, Setting
 from jaxscope.schema.findings import WARNING, Fix
+from jaxscope.schema.libraries import REPLICATE_AXIS
 from jaxscope.schema.messages import Names, message
 
 PMAP, NNX_JIT = "jax.pmap", "flax.nnx.jit"  # names of wrappers
@@ -57,7 +58,9 @@ def _for_pmap(function: Function, path: str | None, cause: Cause) -> Fix | None:
     """Return the advice to place the whole argument that contains ``path`` like a result of ``jax.pmap`` that
     ``function`` later gets, with the sharding ``cause.after``. Return None if there is no such sharding, or
     if ``place_for_pmap`` returns None."""
-    now = cause.after
+    was, now = cause.before, cause.after
+    if isinstance(was, Placement) and any(axis == REPLICATE_AXIS for axis, *_ in was.mesh or ()):
+        return Fix(message("fix-place-replicas"), "device_put")
     return place_for_pmap(function, path, now.mesh, now.spec) if isinstance(now, Placement) else None
 
 

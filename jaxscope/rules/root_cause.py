@@ -26,9 +26,20 @@ from jaxscope.rules.loop_time import (
     with_time_to_run,
 )
 from jaxscope.rules.size_changes import LINES, NAMES, WIDE, on_their_lines, sizes
-from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, StaticDetail
-from jaxscope.schema.findings import WARNING, Finding, Fix, extended, field_of, fix_of, merged, slug_of
+from jaxscope.schema.causes import NO_EQ, ArrayType, Cause, Commitment, Placement, StaticDetail
+from jaxscope.schema.findings import (
+    WARNING,
+    Finding,
+    Fix,
+    extended,
+    field_of,
+    fix_of,
+    merged,
+    slug_of,
+    slugs_of,
+)
 from jaxscope.schema.keys import Frame, same_line
+from jaxscope.schema.libraries import REPLICATE_AXIS
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, Words, message
 
 # Rules about arrays that are not split as they could be, from which repeated work may follow
@@ -52,7 +63,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     before = on_their_lines(f for f in run.functions.values() if f.operation)
     kept = resized_operations.merged(run, kept, lambda c: sizes(run, c, before.get(c.id)))
     kept = with_functions_below(run, with_time_to_run(run, iterated_arrays.with_time(run, kept)))
-    kept = _of_one_clearing(run, _with_lists(kept))
+    kept = _of_replicas(run, _of_one_clearing(run, _with_lists(kept)))
     # The function was passed a result that is not sharded as requested.
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
@@ -141,6 +152,34 @@ def _of_one_clearing(run: Run, findings: list[Finding]) -> list[Finding]:
     ]
     title = message("also-after-clearing", first=first.title, names=Names(tuple(filter(None, names)), NAMES))
     return merged(findings, first, rest, titles=True, title=title)
+
+
+def _of_replicas(run: Run, findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge into one those that follow from ``replicate`` of Flax: its own
+    compilations (JX133), and recompiles because its results have another mesh than those of ``jax.pmap``
+    (JX120, JX133)."""
+    placed = [f for f in findings if (fix := fix_of(f)) is not None and "fix-place-replicas" in slugs_of(fix)]
+    following = [f for f in findings if f not in placed and f.code == "JX133" and _left_helper_mesh(run, f)]
+    if not placed:
+        return findings
+    first, *rest = sorted((*placed, *following), key=lambda f: -(f.seconds or 0.0))
+    line = next((f.source for f in placed if f.code == "JX133"), None)
+    title = message("and-of-replicate", first=first.title, line=line) if line is not None else first.title
+    fix = Fix(message("fix-place-replicas"), "device_put")
+    return merged(findings, first, rest, titles=True, title=title, fix=fix)
+
+
+def _left_helper_mesh(run: Run, f: Finding) -> bool:
+    """Return whether at least a third of the compilations of ``f`` are recompiles because an array that
+    ``replicate`` made, with the mesh of JAX's helper, later had another mesh."""
+    reasons = [causes.of(run, c)[:1] for c in compilations(run, f)]
+    left = [
+        c.before
+        for reason in reasons
+        for c in reason
+        if isinstance(c.before, Placement) and any(axis == REPLICATE_AXIS for axis, *_ in c.before.mesh or ())
+    ]
+    return 3 * len(left) >= len(reasons) > 0
 
 
 def _of_one_class(run: Run, findings: list[Finding]) -> list[Finding]:

@@ -78,3 +78,5 @@ def keeps_callbacks(version: str | None) -> bool | None:
 
 
 LOOPS = frozenset({"scan", "while"})  # names of JAX's loops that are compiled outside jit
+# The axis of the mesh on which ``replicate`` of Flax puts copies of arrays
+REPLICATE_AXIS = "_device_put_sharded"

@@ -577,3 +577,14 @@ def test_items_of_the_loops_own_index_do_not_reach_the_next_iteration(body, carr
     loop = loop_calls.loop_from(f"for i in range(9):\n    {body}\n", 1)
     assert loop is not None and loop_calls.carries(loop) is carried
     assert loop_calls.items_of_iterations(loop) == items
+
+
+def test_a_method_that_computes_the_value_read_is_not_the_one_that_needs_it():
+    source = """\
+for step in range(100):
+    action = int(agent.select(params, next(keys), state))
+    state, reward = env.step(action)
+"""
+    assert loop_calls.given_to_object(source, 2) == "env.step"
+    nested = "for _ in range(9):\n    state = env.step(np.array(agent.act(next(keys))))\n"
+    assert loop_calls.given_to_object(nested, 2) == "env.step"

@@ -159,9 +159,14 @@ TEMPLATES = {
     "holds-nothing": "no array that a variable refers to, directly or indirectly",
     "is-on-device": "; on device {device} is {path} ({bytes})",
     "device-holds": "device {device}: {bytes}",
+    "fix-one-replica": (
+        "these arrays are one replica of what jax.pmap uses, and this line copies it to all devices. Keep it"
+        " on the host instead: jax.tree.map(lambda a: np.asarray(a.addressable_shards[0].data)[0], tree),"
+        " where tree has the arrays of jax.pmap. Or delete {tree} if the program does not read it any more"
+    ),
     "fix-shard-over-mesh": (
         "split {path} over the {n} devices along one of its dimensions: jax.device_put({name},"
-        " NamedSharding(mesh, P('data'))) with mesh = jax.make_mesh(({n},), ('data',)), or with the mesh that"
+        " NamedSharding(mesh, {spec})) with mesh = jax.make_mesh(({n},), ('data',)), or with the mesh that"
         " the program has"
     ),
     "replicated-computation": (

@@ -393,6 +393,7 @@ TEMPLATES = {
         "jit the function once, with one set of options, and call the result everywhere"
     ),
     "after-clearing": "{finding}; JAX's caches were cleared before most of these recompiles",
+    "and-of-replicate": "{first}. The cause is replicate of Flax at {line}",
     "also-after-clearing": "{first}. JAX recompiled {names}, too, because the caches were cleared",
     "fix-do-not-clear": (
         "do not clear the caches{lines} while the program still calls the same functions, because JAX then"
@@ -644,11 +645,12 @@ TEMPLATES = {
         " got its first axis (one entry for each device): {path} = jax.pmap(lambda a: a)({path})"
     ),
     "fix-place-replicas": (
-        "replicate of Flax compiles a program for each shape of an array; jax.device_put compiles nothing."
-        " Write sharding = jax.sharding.NamedSharding(jax.sharding.Mesh(jax.devices(), ('batch',)),"
+        "use jax.device_put instead of replicate of Flax, which compiles a program for each shape of an array,"
+        " and whose copies have another sharding than the results of jax.pmap. Write sharding = jax.sharding.NamedSharding(jax.sharding.Mesh(jax.devices(), ('batch',)),"
         " jax.sharding.PartitionSpec('batch')), with the axis_name of your pmap instead of 'batch'. Then"
         " replace params = replicate(params) by params = jax.device_put(jax.tree.map(lambda a:"
-        " np.broadcast_to(a, (jax.device_count(), *np.shape(a))), params), sharding)"
+        " np.broadcast_to(a, (jax.device_count(), *np.shape(a))), params), sharding), and the other calls of"
+        " replicate likewise"
     ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, use jax.device_put to give {path} the same sharding",

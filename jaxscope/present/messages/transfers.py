@@ -257,6 +257,10 @@ TEMPLATES = {
         "put the operations of one iteration{of} into one jitted function that gets every value that changes"
         " as an argument, and call it once in each iteration"
     ),
+    "fix-jit-lines": (
+        "put the operations of these lines into one jitted function that gets every value that changes as an"
+        " argument, and call it there"
+    ),
     "of-the-loop-at": " of the loop at {loop}",
     "a-library": "a library",
     "fix-jit-passed-method": (

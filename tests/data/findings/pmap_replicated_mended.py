@@ -1,8 +1,8 @@
 # Mended: the state has the sharding of the results from the first call
-# applies: fix-place-for-pmap
+# applies: fix-place-replicas
 import jax
 import jax.numpy as jnp
-from flax import jax_utils
+import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 
@@ -15,9 +15,10 @@ def step(w, x):
 
 
 p_step = jax.pmap(step, axis_name="batch")
-state = jax_utils.replicate(jnp.ones((16, 4)))
+sharding = NamedSharding(jax.sharding.Mesh(jax.devices(), ("batch",)), PartitionSpec("batch"))
+params = jnp.ones((16, 4))
 state = jax.device_put(
-    state, NamedSharding(jax.sharding.Mesh(jax.devices(), ("batch",)), PartitionSpec("batch"))
+    jax.tree.map(lambda a: np.broadcast_to(a, (jax.device_count(), *np.shape(a))), params), sharding
 )
 x = jnp.ones((jax.device_count(), 8, 16))
 for _ in range(5):

@@ -1,0 +1,43 @@
+# a replay buffer keeps actions as JAX arrays, and jnp.asarray converts a list of them for each batch
+import random
+from collections import deque
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+BATCH = 32
+
+
+@jax.jit
+def policy(w, state):
+    return jnp.argmax(state @ w)
+
+
+@jax.jit
+def update(w, states, actions):
+    return w - 1e-3 * jax.grad(lambda w: ((states @ w)[jnp.arange(BATCH), actions] ** 2).mean())(w)
+
+
+class Buffer:
+    def __init__(self):
+        self.kept = deque(maxlen=1000)
+
+    def push(self, state, action):
+        self.kept.append((state, action))
+
+    def sample(self):
+        states, actions = zip(*random.sample(self.kept, BATCH))
+        return np.stack(states), jnp.asarray(actions)  # must: JX604 first ~ converts a list of JAX arrays one by one.*jnp.stack\(actions\)
+
+
+buffer = Buffer()
+rng = np.random.default_rng(0)
+random.seed(0)
+w = jnp.asarray(rng.normal(size=(8, 4)).astype("f4"))
+for i in range(3000):
+    state = rng.normal(size=8).astype("f4")
+    buffer.push(state, policy(w, state))
+    if i >= BATCH:
+        w = update(w, *buffer.sample())
+print(float(w.sum()))
