@@ -269,7 +269,7 @@ TEMPLATES = {
         "XLA reuses the memory of {now} donated arrays of {argument}; in the baseline it reused {before}"
     ),
     "donated-in-vain": "{arrays} of {argument} are donated without effect, {before} in the baseline",
-    "wasted-per-device": "{text} ({bytes} more per device)",
+    "wasted-per-device": "{text} ({bytes} more memory per device)",
     "donation-status": "{path}: {status}{reason}",
     "donation-reason": ", {reason}",
     "fix-donate-argument": (

@@ -344,7 +344,7 @@ def test_a_donation_that_is_gone_is_reported_by_argument(making):
     assert f.code == "JX705"
     assert (
         words.title(f)
-        == "step: x is no longer donated: 1 array was reused in the baseline (32 B more per device)"
+        == "step: x is no longer donated: 1 array was reused in the baseline (32 B more memory per device)"
     )
 
 
