@@ -81,7 +81,9 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
         parts.append(count(hlo.fusions.total, "fusion"))
         if hlo.collectives:
             wire = ", ".join(
-                f"{bytes_within(n)} over {axes_text(over)}" for over, n in sent_by_axes(hlo) if over
+                f"{bytes_within(n)} over mesh {'axis' if len(over) == 1 else 'axes'} {axes_text(over)}"
+                for over, n in sent_by_axes(hlo)
+                if over
             )
             parts.append(count(len(hlo.collectives), "collective") + (f" ({wire})" if wire else ""))
     if memory is not None and (peak := peak_bytes(memory)) is not None:

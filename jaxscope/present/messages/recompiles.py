@@ -645,8 +645,9 @@ TEMPLATES = {
         " got its first axis (one entry for each device): {path} = jax.pmap(lambda a: a)({path})"
     ),
     "fix-place-replicas": (
-        "use jax.device_put instead of replicate of Flax, which compiles a program for each shape of an array,"
-        " and whose copies have another sharding than the results of jax.pmap. Write sharding = jax.sharding.NamedSharding(jax.sharding.Mesh(jax.devices(), ('batch',)),"
+        "use jax.device_put instead of replicate of Flax, which compiles a program for each shape of an"
+        " array, and whose copies have another sharding than the results of jax.pmap. Write sharding ="
+        " jax.sharding.NamedSharding(jax.sharding.Mesh(jax.devices(), ('batch',)),"
         " jax.sharding.PartitionSpec('batch')), with the axis_name of your pmap instead of 'batch'. Then"
         " replace params = replicate(params) by params = jax.device_put(jax.tree.map(lambda a:"
         " np.broadcast_to(a, (jax.device_count(), *np.shape(a))), params), sharding), and the other calls of"
