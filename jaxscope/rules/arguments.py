@@ -17,6 +17,7 @@ from jaxscope.rules.recompiles import (
     UNNAMED,
     Group,
     container,
+    float_instead,
     is_deep_weak_type,
     is_none_at_times,
     of_optimizer,
@@ -274,7 +275,8 @@ def changing_dtype(group: Group) -> Fix | None:
         words = message("fix-return-same-dtype", path=root(path), function=group.name)
         return Fix(words, "astype", {"path": path})
     values = [v for v in (group.cause.before, group.cause.after) if isinstance(v, ArrayType)]
-    number = message("or-write-a-float") if any(v.shape == () for v in values) else None
+    scalar = any(v.shape == () for v in values)
+    number = message("or-write-a-float", new=float_instead(group, 1)) if scalar else None
     dtype = _wider(dtype_of(group.cause.before), dtype_of(group.cause.after))
     to = repr(dtype) if dtype is not None else "..."
     words = message("fix-one-dtype", path=path or UNNAMED, dtype=to, number=number)
@@ -282,10 +284,14 @@ def changing_dtype(group: Group) -> Fix | None:
 
 
 def _wider(a: str | None, b: str | None) -> str | None:
-    """Return that of two dtypes that has more bits; None if they are not both floating-point numbers, or both
-    integers of one kind."""
+    """Return that of two dtypes that has more bits, or of an integer and a floating-point number the latter.
+    Return None for other dtypes of two kinds."""
     kinds = [(re.sub(r"\d+", "", name), int(re.sub(r"\D+", "", name) or 0)) for name in (a or "", b or "")]
     (kind, bits), (other, others) = kinds
+    if kind in ("int", "uint") and "float" in other:
+        return b
+    if other in ("int", "uint") and "float" in kind:
+        return a
     alike = kind == other or {kind, other} == {"float", "bfloat"}
     return (a if bits >= others else b) if alike and bits else None
 

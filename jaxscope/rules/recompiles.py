@@ -20,7 +20,7 @@ from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.loop_calls import LONGEST, argument, call_at, collects
 from jaxscope.analysis.paths import root, tokens
 from jaxscope.analysis.source_lines import loop_around
-from jaxscope.analysis.syntax import is_name, syntax
+from jaxscope.analysis.syntax import function_around, is_name, syntax
 from jaxscope.model import call_places, causes, growing_args, predictions, sources
 from jaxscope.model.growing_args import Caused
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -28,7 +28,8 @@ from jaxscope.model.run import Run
 from jaxscope.rules import registry, size_changes
 from jaxscope.rules.size_changes import Change, Miss
 from jaxscope.schema.causes import Cause, Container
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, Fix, extended
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, Fix, extended, with_field
+from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import CALLING_BACK
 from jaxscope.schema.messages import Field, Message, Names, Parts, message
 
@@ -475,6 +476,8 @@ def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
     if passed is None or not (collected or isinstance(passed, (ast.Name, ast.Attribute))):
         return fix
     name = ast.unparse(passed)
+    if slug == "fix-one-dtype" and isinstance(passed, ast.Name):
+        fix = _with_integer(fix, group, text, c.site, name)
     if name == parameter or len(name) > LONGEST:
         return fix
     if slug == "fix-one-object" and isinstance(passed, ast.Attribute) and not is_name(passed.value, "self"):
@@ -483,6 +486,32 @@ def as_passed(run: Run, group: Group, fix: Fix | None) -> Fix | None:
     if collected:
         return extended(fix, "fix-args-as-passed", parameter=parameter, name=name, line=c.site)
     return extended(fix, "fix-as-passed", parameter=parameter, name=name, line=c.site)
+
+
+def float_instead(group: Group, number: int) -> str:
+    """Return the expression of a float that has the type to which an integer argument changed: ``0.0`` if
+    that type is weak, else ``jnp.float32(0)``. ``number`` is the integer."""
+    key, cause = group.calls[-1].key, group.cause
+    leaf = next((a for a in key.arguments if a.path == cause.path), None) if key is not None else None
+    if leaf is None or leaf.weak_type or leaf.dtype is None:
+        return f"{number}.0"
+    return f"jnp.{leaf.dtype}({number})"
+
+
+def _with_integer(fix: Fix, group: Group, source: str | None, site: Frame, name: str) -> Fix:
+    """Return ``fix``, the advice to keep one dtype, with the line where the function that contains the line
+    ``site`` assigns an integer to the variable ``name``, which it passes. ``source`` is the text of the
+    file."""
+    found = syntax(source)
+    around = function_around(found, site.line) or found.tree
+    for n in ast.walk(around):
+        value = n.value if isinstance(n, ast.Assign) and any(is_name(t, name) for t in n.targets) else None
+        if isinstance(value, ast.Constant) and type(value.value) is int:
+            line = Frame(site.file, value.lineno, "")
+            old, new = str(value.value), float_instead(group, value.value)
+            number = message("write-a-float", name=name, old=old, new=new, line=line)
+            return with_field(fix, "fix-one-dtype", number=number)
+    return fix
 
 
 def _mentions(words: Field, name: str) -> bool:

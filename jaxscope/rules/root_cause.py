@@ -164,7 +164,9 @@ def _of_replicas(run: Run, findings: list[Finding]) -> list[Finding]:
         return findings
     first, *rest = sorted((*placed, *following), key=lambda f: -(f.seconds or 0.0))
     line = next((f.source for f in placed if f.code == "JX133"), None)
-    title = message("and-of-replicate", first=first.title, line=line) if line is not None else first.title
+    title = first.title
+    if line is not None and not same_line(first.source, line):
+        title = message("and-of-replicate", first=title, line=line)
     fix = Fix(message("fix-place-replicas"), "device_put")
     return merged(findings, first, rest, titles=True, title=title, fix=fix)
 

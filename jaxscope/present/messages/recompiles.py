@@ -207,7 +207,8 @@ TEMPLATES = {
         " (float(np.sqrt(n))), or use .astype(...) to convert the result to the dtype of the argument before"
         " {function} returns it"
     ),
-    "or-write-a-float": ", or write 1.0 instead of 1",
+    "or-write-a-float": ", or write {new} instead of 1",
+    "write-a-float": ", or write {name} = {new} instead of {name} = {old} at {line}",
     "fix-typed-array": (
         "in every call, including the first, pass {path} as an array that is not weakly typed: {typed}"
     ),

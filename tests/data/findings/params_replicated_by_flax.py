@@ -8,7 +8,7 @@ import numpy as np
 from flax import jax_utils
 
 params = jax.device_put({f"layer{i}": np.full((8 + i, 16 + i), 0.1, "float32") for i in range(24)})
-params = jax_utils.replicate(params)  # must: JX133 ~ jax\.device_put compiles nothing
+params = jax_utils.replicate(params)  # must: JX133 ~ use jax\.device_put instead of replicate
 
 
 def train_step(params, x):

@@ -1,0 +1,24 @@
+# Mended: the time begins as a float
+# applies: fix-one-dtype
+import jax
+import jax.numpy as jnp
+
+
+@jax.jit
+def advance(x, t, dt):
+    def body(_, state):
+        x, t = state
+        return x + dt * jnp.cos(t) * x, t + dt
+
+    return jax.lax.fori_loop(0, 50, body, (x, jnp.asarray(t, float)))
+
+
+def simulate(n):
+    x = jnp.ones(64)
+    t = jnp.float32(0)
+    for _ in range(n):
+        x, t = advance(x, t, 0.01)
+    return x
+
+
+print(float(simulate(20).sum()))
