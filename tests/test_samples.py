@@ -57,7 +57,8 @@ def test_compilations_outside_the_step_have_the_same_figures_in_each_part_of_the
     run, report = runs["slow"]
     report = " ".join(report.split())
     head = re.search(
-        r"([\d.]+ m?s) spent recompiling outside your jitted functions \((\d+) of (\d+) compilations there\)", report
+        r"([\d.]+ m?s) spent recompiling outside your jitted functions \((\d+) of (\d+) compilations there\)",
+        report,
     )
     section = re.search(r"Outside your jitted functions (\d+) compilations of .*? \((\d+)x, ", report)
     assert section[1] == head[3]

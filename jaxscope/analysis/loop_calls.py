@@ -415,9 +415,10 @@ def argument(
     names = parameters(signature)
     if not names or any(isinstance(a, ast.Starred) for a in call.args):
         return None
-    passed = len(call.args) + len(call.keywords)
-    method = of_class and isinstance(call.func, ast.Attribute) and passed < len(names)
-    if names[:1] == ["self"] or method:
+    # ``Model.step(model, x)`` passes as many arguments as there are parameters, ``model.step(x)`` one less.
+    bound = len(call.args) + len(call.keywords) < len(names)
+    method = of_class and isinstance(call.func, ast.Attribute) and bound
+    if method or (names[0] == "self" and (bound or collects(signature))):
         if parameter == names[0]:
             return call.func.value if isinstance(call.func, ast.Attribute) else call.func
         del names[0]

@@ -183,11 +183,10 @@ class Phases:
             known_or_none(frame.computation) if frame is not None else None
         )
         program = lowering.program if lowering is not None else None
-        memory = cost = fingerprint = results = None
+        memory = cost = results = None
         if executable is not None and self.ir != "none":
             memory = MemoryReading(executable, seconds)
             cost = shield.attempt("cost", texts.cost, executable)
-            fingerprint = shield.attempt("fingerprint", texts.fingerprint, executable)
             if call.detail and program is not None and self.ir in ("all", "hlo"):
                 shield.attempt("hlo", self._hlo, program, executable)
         outer = jax_internals.ExecutableFrame.on(stack)
@@ -206,7 +205,6 @@ class Phases:
                 persistent_cache_reason=cache[1] if cache else None,
                 memory=memory.memory if memory is not None and not late else None,
                 cost=cost or {},
-                fingerprint=fingerprint,
                 **(results or {"dropped_arguments": None}),
             )
         )

@@ -95,15 +95,6 @@ def cost(executable: Any) -> dict[str, float]:
     return {k: float(found[k]) for k in COSTS if k in found and float(found[k]) >= 0}
 
 
-def fingerprint(executable: Any) -> str | None:
-    """Return XLA's fingerprint (a hash) of the compiled program ``executable`` as text; None if XLA gives
-    none."""
-    value = getattr(executable, "fingerprint", None)
-    if isinstance(value, bytes):  # XLA's CPU backend gives decimal digits, others raw bytes
-        return value.decode() if value.isdigit() else value.hex()[:64]
-    return str(value)[:64] if value else None
-
-
 def devices(backend: Any) -> list[Device]:
     """Return the devices of JAX's ``backend``, those of all processes, as data."""
     return [

@@ -149,7 +149,7 @@ class CompileFrame(JaxFrame):
 
     module, function = PXLA, "_cached_compilation"
     computation: Any = private("Compiled.program", "Compiled.dropped_arguments")
-    xla_executable: Any = private("Compiled.memory", "Compiled.cost", "Compiled.fingerprint")
+    xla_executable: Any = private("Compiled.memory", "Compiled.cost")
     host_callbacks: Any = private("Compiled.persistent_cache_reason")
     backend: Any = private("BackendSeen.platform")
 

@@ -17,7 +17,7 @@ from jaxscope.schema.keys import Key
 
 MOST = 500_000  # the most values that are kept; with more, few are equal, and the table is emptied
 # Fields that are not shared, because their values differ in almost all events
-_UNLIKE = frozenset({"program", "fingerprint", "phase"})
+_UNLIKE = frozenset({"program", "phase"})
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:

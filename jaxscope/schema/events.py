@@ -311,7 +311,6 @@ class Compiled(Event, frozen=True, tag="Compiled"):
       memory: the memory that the program needs, according to the compiler; None: unknown, or a later
         MemoryRead event has it.
       cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``; empty: unknown.
-      fingerprint: XLA's fingerprint of the executable, as text; None: unknown.
       devices: ids of the devices that the program runs on, as ranges: ``"0-3,8"``; None: unknown.
     """
 
@@ -329,7 +328,6 @@ class Compiled(Event, frozen=True, tag="Compiled"):
     dropped_arguments: list[int] | None = []
     memory: Memory | None = None
     cost: dict[str, float] = {}
-    fingerprint: str | None = None
     devices: str | None = None
 
 

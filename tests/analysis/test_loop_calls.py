@@ -588,3 +588,12 @@ for step in range(100):
     assert loop_calls.given_to_object(source, 2) == "env.step"
     nested = "for _ in range(9):\n    state = env.step(np.array(agent.act(next(keys))))\n"
     assert loop_calls.given_to_object(nested, 2) == "env.step"
+
+
+def test_a_method_that_is_called_on_its_class_gets_the_object_as_an_argument():
+    unbound = ast.parse("step(model, x)").body[0].value
+    assert ast.unparse(loop_calls.argument(unbound, "(self, x)", "x")) == "x"
+    assert ast.unparse(loop_calls.argument(unbound, "(self, x)", "self")) == "model"
+    bound = ast.parse("model.step(x)").body[0].value
+    assert ast.unparse(loop_calls.argument(bound, "(self, x)", "self")) == "model"
+    assert ast.unparse(loop_calls.argument(bound, "(self, x)", "x")) == "x"

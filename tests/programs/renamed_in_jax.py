@@ -98,7 +98,7 @@ EMPTY = (
 # Of a moment, of this file's own lines, or names for what is compared by itself.
 VARIES = frozenset(
     ("t_ns", "pid", "tid", "seq", "thread", "seconds", "program", "of", "stack", "stablehlo", "stablehlo_bytes")
-) | {"process_index", "step", "main_step", "full", "column", "first_ns", "last_ns", "fingerprint"}  # fmt: skip
+) | {"process_index", "step", "main_step", "full", "column", "first_ns", "last_ns"}  # fmt: skip
 OF_CALL = ("Missed", "TraceReused", "Traced", "Lowered", "Compiled", "PhaseFailed", "Retargeted")
 
 

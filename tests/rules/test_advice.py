@@ -32,9 +32,9 @@ pytestmark = [pytest.mark.capture, pytest.mark.timeout(1800), pytest.mark.costly
 SLOW = bool(os.environ.get("JAXSCOPE_TEST_SLOW"))
 RULES = {code: r for code, r in registry.rules().items() if (SLOW or not r.slow) and not r.needs_comparison}
 HERE = {code: r for code, r in RULES.items() if r.target is None}
-# Rules about a share of the time of the whole program: a recording each
 # Rules about the largest program, or about the script of the run: their examples are recorded alone.
 ALONE = ("JX202", "JX514", "JX515")
+# Rules about a share of the time of the whole program: a recording each
 SHARES = ("JX605", "JX606", "JX608", "JX609")
 AIMED = {code: r for code, r in RULES.items() if r.target is not None}
 # The advice that "Use instead" of a page applies, by its slug in present.messages.

@@ -16,11 +16,12 @@ from jaxscope.analysis.hlo import cost, groups
 from jaxscope.analysis.hlo.calls import CALLS, CallGraph
 from jaxscope.analysis.hlo.lexing import attribute, instruction_attributes, number, operands
 from jaxscope.analysis.hlo.module import Computation, Instruction
+from jaxscope.schema.collectives import KINDS
 
 SAME, GATHERED, DIFFERS = range(3)  # joined with max()
-_CHANGES = frozenset({"all-to-all", "collective-permute", "infeed", "partition-id", "recv", "reduce-scatter"})
-_CHANGES |= {"ragged-all-to-all", "replica-id", "rng", "rng-get-and-update-state"}
-_REDUCES = frozenset({"all-reduce", "all-gather", "collective-broadcast"})
+_CHANGES = frozenset({"infeed", "partition-id", "replica-id", "rng", "rng-get-and-update-state"})
+# Collectives whose result is the same on all devices of a group; that of all others differs
+_ALIKE = frozenset({"all-reduce", "all-gather", "collective-broadcast", "send"})
 MOST_GATHERS = 32  # among which the responsible one is looked for
 MOST_ROUNDS = 4  # through the body of a loop; each round only raises states
 
@@ -167,9 +168,9 @@ class _Flow:
         if i.opcode in cost.WORK:
             at = computation.name, i.name
             self.work[at] = max(self.work.get(at, SAME), read)
-        if i.operation in _CHANGES:
+        if i.operation in _CHANGES or (i.operation in KINDS and i.operation not in _ALIKE):
             return DIFFERS
-        if i.operation in _REDUCES and self._among_all(i):
+        if i.operation in _ALIKE and self._among_all(i):
             if (computation.name, i.name) in self._gathers:
                 return GATHERED
             return SAME if read == DIFFERS else read

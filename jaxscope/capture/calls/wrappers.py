@@ -113,17 +113,31 @@ def _signature(function: Any) -> inspect.Signature | None:
         return None
 
 
-# Each entry: the module of the function that the wrapper jits, and a part of this function's qualified name;
-# how the qualified names of the wrapper's own functions end; how to read a frame of them.
-ADAPTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[FrameType], UserCall | None]], ...] = (
-    (
+class _Adapter(NamedTuple):
+    """How to read the user's call of a library's wrapper around jit.
+
+    Attributes:
+      module: the module of the function that the wrapper jits.
+      function: a part of this function's qualified name.
+      endings: how the qualified names of the wrapper's own functions end.
+      read: reads a frame of one of these.
+    """
+
+    module: str
+    function: str
+    endings: tuple[str, ...]
+    read: Callable[[FrameType], UserCall | None]
+
+
+ADAPTERS = (
+    _Adapter(
         "flax.nnx.transforms.compilation",
         "Jit",
         ("JitWrapped.__call__", "JitPartialWrapped.__call__", "JitWrapped.lower", "JitWrapped.trace"),
         _nnx,
     ),
-    ("equinox._jit", "_filter_jit_cache", ("_call",), _filter_jit),
-    (jax_internals.PmapFrame.module, "_fun", ("pmap.<locals>.wrapped",), _pmap),
+    _Adapter("equinox._jit", "_filter_jit_cache", ("_call",), _filter_jit),
+    _Adapter(jax_internals.PmapFrame.module, "_fun", ("pmap.<locals>.wrapped",), _pmap),
 )
 MAX_COMPARED = 100_000  # values of one key that are examined
 MAX_FRAMES = 12  # how many frames are searched for the wrapper's frame, from the frame of the call outward
@@ -173,7 +187,7 @@ def _library_function(call: UserCall | None) -> object:
 
 
 # Modules and packages with frames between the line that calls and the call: decorators, wrappers.
-_BETWEEN = frozenset({*jax_internals.AROUND_CALLS, *(a[0] for a in ADAPTERS)})
+_BETWEEN = frozenset({*jax_internals.AROUND_CALLS, *(a.module for a in ADAPTERS)})
 _AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
