@@ -54,6 +54,7 @@ MODULES = (
     "precision",
     "padded_indices",
     "out_of_bounds",
+    "unequal_ranks",
     "inserted_collectives",
     "loop_calls",
     "remats",
@@ -84,7 +85,7 @@ LITTLE = 0.01  # share of the run's time: a note that costs less comes after war
 # Rules about wrong numbers (old values of variables, random numbers that repeat): a mistake is worse than a
 # slow program.
 WRONG_NUMBERS = frozenset(
-    {"JX131", "JX134", "JX135", "JX137", "JX138", "JX140", "JX304", "JX306", "JX307", "JX308"}
+    {"JX131", "JX134", "JX135", "JX137", "JX138", "JX140", "JX304", "JX306", "JX307", "JX308", "JX309"}
 )
 
 Check = Callable[[Run], Iterator[Finding]]

@@ -50,7 +50,7 @@ APPLIES = {
     "JX130": "fix-start-typed", "JX131": "fix-pass-as-argument", "JX132": "fix-many-causes",
     "JX133": "fix-one-size-or-numpy", "JX134": "fix-pass-key", "JX135": "fix-new-key", "JX136": "fix-fold-device", "JX137": "fix-split-key",
     "JX138": "fix-mean-over-devices", "JX139": "fix-key-for-each-element", "JX140": "fix-assign-back", "JX206": "fix-branch-outside-vmap",
-    "JX207": "fix-checkpoint-parts", "JX208": "fix-compute-before-loop", "JX209": "fix-top-k", "JX210": "fix-jacfwd", "JX211": "fix-product-order", "JX212": "fix-compute-in-branch", "JX304": "fix-add-in-float32", "JX305": "fix-larger-tolerance", "JX306": "fix-subtract-before", "JX307": "fix-no-negative-indices", "JX308": "fix-index-in-bounds", "JX514": "fix-return-what-is-read",
+    "JX207": "fix-checkpoint-parts", "JX208": "fix-compute-before-loop", "JX209": "fix-top-k", "JX210": "fix-jacfwd", "JX211": "fix-product-order", "JX212": "fix-compute-in-branch", "JX304": "fix-add-in-float32", "JX305": "fix-larger-tolerance", "JX306": "fix-subtract-before", "JX307": "fix-no-negative-indices", "JX308": "fix-index-in-bounds", "JX309": "fix-equal-ranks", "JX514": "fix-return-what-is-read",
     "JX190": "fix-pad-odd-batch", "JX202": "fix-scan-and-measure", "JX203": "fix-return-values", "JX204": "fix-vmap-calls",
     "JX205": "fix-has-aux", "JX301": "fix-compute-in-jax", "JX302": "fix-cast-down", "JX303": "fix-float32",
     "JX401": "fix-keep-axes", "JX402": "fix-reshard-in-steps", "JX403": "fix-sum-after-the-loop", "JX501": "fix-keep-numbers",

@@ -3,7 +3,7 @@
 import pytest
 
 from jaxscope.analysis import bucketing, repeated_products
-from jaxscope.analysis.stablehlo import broadcast_sums, stacked_results
+from jaxscope.analysis.stablehlo import broadcast_sums, stacked_results, unequal_ranks
 from jaxscope.analysis.stablehlo import row_gradients as tables
 from jaxscope.analysis.stablehlo.partial_sorts import FEW
 from jaxscope.capture import rounding
@@ -127,6 +127,7 @@ STATED = {
         "at most an eighth" if FEW == 8 else "",
         f"at least {partial_sorts.LEAST:,} elements ({partial_sorts.MANY:,} if",
     ),
+    "JX309": (f"N is at least {unequal_ranks.FEWEST}.",),
     "JX211": (
         f"at least {cheaper_forms.LEAST:,} operations in one call ({each_program.MANY:,} if",
         f"at least {share(cheaper_forms.SHARE)} of the program's operations",

@@ -32,6 +32,7 @@ from jaxscope.analysis.stablehlo import (
     row_gradients,
     shardings,
     stacked_results,
+    unequal_ranks,
     unread_work,
     values,
     work,
@@ -78,6 +79,7 @@ class Reading(msgspec.Struct, frozen=True):
       shifted: gradients that the program estimates by finite differences.
       cheaper_forms: products of matrices, Fourier transforms and other operations that have a cheaper form.
       out_of_bounds: constant indices that are out of bounds.
+      unequal_ranks: arrays of shape [N, 1] that are combined with arrays of shape [N], and then added up.
       partial_sorts: sorts of which only few elements are used, or only their positions.
       frozen: parameters to which the program adds zeros; None: none were found.
       captures_key: whether the program has a constant of the type of a random key (or, in JAX 0.12, an
@@ -119,6 +121,7 @@ class Reading(msgspec.Struct, frozen=True):
     jacobians: tuple[jacobians.Jacobian, ...] = ()
     cheaper_forms: tuple[cheaper_forms.CheaperForm, ...] = ()
     out_of_bounds: tuple[out_of_bounds.OutOfBounds, ...] = ()
+    unequal_ranks: tuple[unequal_ranks.UnequalRanks, ...] = ()
     partial_sorts: tuple[partial_sorts.PartialSort, ...] = ()
     frozen: frozen_updates.FrozenUpdates | None = None
     captures_key: bool = False
@@ -145,6 +148,7 @@ _FINDERS: dict[str, Callable[[Module, Sources], Iterable[Any]]] = {
     "shifted": jacobians.shifted,
     "cheaper_forms": cheaper_forms.find,
     "out_of_bounds": out_of_bounds.find,
+    "unequal_ranks": unequal_ranks.find,
     "partial_sorts": partial_sorts.find,
     "row_gradients": row_gradients.find,
     "stacked": stacked_results.find,

@@ -335,6 +335,15 @@ TEMPLATES = {
         "use an index from 0 to {last} (or from -{size} to -1), or correct the size of the array. If this"
         " index is intended, write {mode}"
     ),
+    "unequal-ranks": (
+        "{function} combines an array of shape [{n},1] with one of shape [{n}]: broadcasting gives [{n},{n}]"
+        " values, which it then adds up"
+    ),
+    "fix-equal-ranks": (
+        "give both arrays the same shape: y[:, None] for the one of shape [{n}], or x[:, 0] for the one of"
+        " shape [{n},1]. Change nothing if each element of one is meant to be combined with all elements of"
+        " the other"
+    ),
     "mode-drop": 'x.at[i].set(y, mode="drop")',
     "mode-clip": 'x.at[i].get(mode="clip")',
     "mode-fill": 'jnp.take(x, i, mode="fill")',
