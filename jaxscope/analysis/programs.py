@@ -23,7 +23,7 @@ from jaxscope.analysis.stablehlo.shardings import partition_spec, unsplit_argume
 from jaxscope.schema.keys import Captured, Frame, Memory
 
 # The version of the result of ``analyze``: cached results of another version are not read.
-VERSION = 87
+VERSION = 90
 MAX_ANALYSED = 64 << 20  # bytes; reading a text takes up to twelve times its size in memory
 
 

@@ -21,6 +21,7 @@ from jaxscope.analysis.stablehlo.cheaper_forms import (
     CheaperForm,
 )
 from jaxscope.analysis.stablehlo.powers import COSTLY as POWER
+from jaxscope.analysis.stablehlo.set_elements import SET
 from jaxscope.analysis.stablehlo.vmapped_sums import COPIES
 from jaxscope.model import line_times, sources
 from jaxscope.model.records import Function, Program
@@ -37,6 +38,7 @@ ERROR = 2  # one operation may take up to this many times as long as an average 
 SHARE = 0.1  # of the program's operations
 # Operations of one call that another form saves; fewer take a few milliseconds at most.
 LEAST = 20_000_000
+_TRIANGLE = re.compile(r"\.at\[.*\b(?:triu|tril)_indices(?:_from)?\b")
 _EXPONENTS = re.compile(r"(?:\*\*|power\([^,()]*,)\s*(-?\d+(?:\.\d*)?)(?![\w.])")  # x ** -1.5, power(x, 2.5)
 PART_OF_RUN = 0.1  # of the measured time: a form that takes so much may save a tenth of LEAST in a call, too
 MANY_CALLS = 100  # with so many calls, a slow form may save a tenth of LEAST in each of them
@@ -59,6 +61,7 @@ TITLES = {
     DISTANCES: message("sum-of-squared-differences"),
     OUTER: message("sum-of-three-factors"),
     COPIES: message("sum-of-vmapped-arrays"),
+    SET: message("triangle-by-scatter"),
 }
 FIXES = {
     "order": message("fix-product-order"),
@@ -77,6 +80,7 @@ FIXES = {
     DISTANCES: message("fix-distances-by-product"),
     OUTER: message("fix-sum-as-product"),
     COPIES: message("fix-one-array-for-all"),
+    SET: message("fix-triangle-by-mask"),
 }
 
 
@@ -142,6 +146,8 @@ def _title(f: Function, form: CheaperForm, written: float | None) -> Message:
         return message("slow-power", function=f.display_name, exponent=exponent)
     if form.kind in (DISTANCES, OUTER):
         return message("slow-form", function=f.display_name, what=TITLES[form.kind])
+    if form.kind == SET:
+        return message("slow-triangle", function=f.display_name, what=TITLES[form.kind])
     times = form.operations // max(1, form.cheaper)
     return message("costly-form", function=f.display_name, what=TITLES[form.kind], times=f"{times:,}")
 
@@ -185,8 +191,8 @@ def _is_repeated(texts: Texts, form: CheaperForm) -> bool:
 
 
 def _is_written(run: Run, form: CheaperForm) -> bool:
-    """Return whether the user's line has what the advice is about: ``fft``, ``svd``, ``convolve`` or a power.
-    True for forms of all other kinds."""
+    """Return whether the user's line has what the advice is about: ``fft``, ``svd``, ``convolve``, a power or
+    a triangle that is set. True for forms of all other kinds."""
     # Other functions of JAX use Fourier transforms, too, and fftconvolve does not compute a correlation.
     names = {
         REAL: ("fft",),
@@ -196,6 +202,8 @@ def _is_written(run: Run, form: CheaperForm) -> bool:
         POWER: ("**", "pow"),
     }.get(form.kind, ())
     line = sources.line(run, form.source) if form.source is not None else ""
+    if form.kind == SET:
+        return _TRIANGLE.search(line) is not None
     return not names or any(name in line for name in names)
 
 
@@ -216,7 +224,7 @@ def _matters(run: Run, p: Program, f: Function, form: CheaperForm) -> bool:
     times = TRANSFORM_TIMES if form.kind == REAL else TIMES
     saved, least = form.operations - form.cheaper, faster * (LEAST // IN_LOOP if form.in_loop else LEAST)
     if (
-        form.kind in (DISTANCES, OUTER, POWER)
+        form.kind in (DISTANCES, OUTER, POWER, SET)
         and not form.in_loop
         and ((f.calls or 0) * saved >= MANY_CALLS * least or _takes_a_large_part(run, f, _share(form)))
     ):

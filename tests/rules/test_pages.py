@@ -3,7 +3,7 @@
 import pytest
 
 from jaxscope.analysis import bucketing, repeated_products
-from jaxscope.analysis.stablehlo import broadcast_sums, stacked_results, unequal_ranks
+from jaxscope.analysis.stablehlo import broadcast_sums, set_elements, stacked_results, unequal_ranks
 from jaxscope.analysis.stablehlo import row_gradients as tables
 from jaxscope.analysis.stablehlo.partial_sorts import FEW
 from jaxscope.capture import rounding
@@ -135,6 +135,7 @@ STATED = {
         f"save {each_program.FASTER} times as many operations",
         "at most a quarter" if cheaper_forms.TIMES == 4 else "",
         f"counts as {broadcast_sums.ELEMENT} operations",
+        f"that is set counts as {set_elements.ELEMENT} operations",
     ),
     "JX210": (
         f"{jacobians.TIMES} times as many",

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
-from jaxscope.analysis.stablehlo import broadcast_sums, powers, types, vmapped_sums, work
+from jaxscope.analysis.stablehlo import broadcast_sums, powers, set_elements, types, vmapped_sums, work
 from jaxscope.analysis.stablehlo.constraints import NOT_ELEMENTWISE
 from jaxscope.analysis.stablehlo.flow import SAME_NUMBERS, Flow, ReachedValue
 from jaxscope.analysis.stablehlo.module import (
@@ -42,8 +42,9 @@ SOLVES = re.compile(r"getrf|potrf", re.I)  # LAPACK, cuSOLVER: they factor the m
 _BOUNDS = re.compile(r"(\d+):(\d+)(?::\d+)?")  # of one dimension of a slice
 FORMS = frozenset(
     {DOT, broadcast_sums.SUM, "stablehlo.fft", "stablehlo.convolution", "stablehlo.add"}
-    | {"stablehlo.custom_call", powers.POWER}
+    | {"stablehlo.custom_call", powers.POWER, set_elements.SCATTER}
 )
+NOT_IN_LIBRARIES = frozenset({powers.POWER, set_elements.SCATTER})
 BANDS = 8  # diagonals: products with more are not listed
 DRAW = 100  # operations for a random number of Threefry
 # A Fourier transform whose length has a prime factor of at least 100 takes 3 to 8 times as long as one whose
@@ -97,6 +98,8 @@ class CheaperForm(msgspec.Struct, frozen=True):
         ``distances``, ``sum-of-outer``: a sum that a matrix product computes faster (``broadcast_sums``).
         ``vmapped-sum``: a sum of arrays that ``vmap`` fills separately (``vmapped_sums``).
         ``costly-power``: a power that products and square roots compute faster (``powers``).
+        ``set-elements``: elements of matrices that a scatter sets; a mask is faster if they are a triangle
+        (``set_elements``).
       operations: number of arithmetic operations that the cheaper form replaces, in one execution. Slow
         operations count as the number of ordinary operations that take about as long.
       cheaper: arithmetic operations of one execution of the cheaper form.
@@ -119,7 +122,8 @@ class CheaperForm(msgspec.Struct, frozen=True):
 def find(module: Module, sources: Sources) -> list[CheaperForm]:
     """Return the operations for which a cheaper form saves at least LEAST (1,048,576) arithmetic operations
     in one execution, the costliest first. Of several with the same source line and kind, only the costliest
-    is returned. Left out are powers in libraries, and all other operations that differentiation created."""
+    is returned. Left out are powers and scatters in libraries, and operations that differentiation created,
+    except powers."""
     search = _Search(module, sources)
     largest: dict[object, CheaperForm] = {}
     shares = work.Shares(module, sources)
@@ -128,7 +132,7 @@ def find(module: Module, sources: Sources) -> list[CheaperForm]:
         backward = sources.backward(index)
         if op.name not in FORMS or not times or (backward and op.name != powers.POWER):
             continue
-        if op.name == powers.POWER and sources.in_library(index):
+        if op.name in NOT_IN_LIBRARIES and sources.in_library(index):
             continue
         try:
             forms = search.forms(index)
@@ -224,6 +228,8 @@ class _Search:
             return broadcast_sums.find(self.flow, self.sources, index) or vmapped_sums.find(self.flow, index)
         if op.name == powers.POWER:
             return powers.find(self.flow, index)
+        if op.name == set_elements.SCATTER:
+            return set_elements.find(self.flow, index)
         if op.name != DOT:
             return self._transform(index)
         if distances := broadcast_sums.find(self.flow, self.sources, index):

@@ -301,6 +301,7 @@ TEMPLATES = {
     ),
     "costly-form": "{function} {what}; this takes {times} times as many operations as necessary",
     "slow-form": "{function} {what}. A matrix product computes the same faster",
+    "slow-triangle": "{function} {what}. A mask does the same faster",
     "numbers-merged": (
         "{expression} converts {before} to {after}: of the neighboring numbers that were different, {share}"
         " are then equal"
@@ -473,6 +474,11 @@ TEMPLATES = {
         "use jax.random.choice, which needs only one random number for each draw: categorical(key, logits,"
         " shape=(m,)) becomes choice(key, n, (m,), p=jax.nn.softmax(logits)), where n is the number of"
         " logits. The drawn numbers change, but have the same distribution"
+    ),
+    "triangle-by-scatter": "writes a triangle of a matrix element by element (a scatter)",
+    "fix-triangle-by-mask": (
+        "use a mask instead: jnp.where(mask, c, x), with mask = jnp.triu(jnp.ones(x.shape[-2:], bool), k) (or"
+        " jnp.tril; k as in the indices), made once"
     ),
     "sum-of-vmapped-arrays": "makes a whole array for each element of a vmap, and then adds these arrays up",
     "fix-one-array-for-all": (

@@ -35,6 +35,14 @@ FOUND = {
         "jnp.zeros(9000))))(i[None]).sum(1)",
         "jnp.arange(64)", {"vmapped-sum": (10 * 64 * 9000, 10 * 9000)},
     ),
+    "a triangle set for each": (
+        "jax.vmap(lambda a: a.at[jnp.triu_indices(300, 1)].set(0.0))", "jnp.stack([a, b])",
+        {"set-elements": (100 * N * (N - 1), 4 * N**2)},
+    ),
+    "gradient of a set triangle": (
+        "jax.grad(lambda a, b: jnp.sum(a.at[jnp.tril_indices_from(a)].set(-9.0) ** 2 * b))", "a, b",
+        {"set-elements": (100 * N * (N + 1), 2 * N**2)},
+    ),
     "rows scaled": ("lambda a, v: jnp.diag(v) @ a", "a, v", {"diagonal": (2 * N**3, N**2)}),
     "columns scaled": ("lambda a, v: a @ jnp.diag(v)", "a, v", {"diagonal": (2 * N**3, N**2)}),
     "identity scaled": ("lambda a, v: (jnp.eye(len(v)) * v) @ a", "a, v", {"diagonal": (2 * N**3, N**2)}),
@@ -135,6 +143,12 @@ FOUND = {
     ),
 }  # fmt: skip
 NOT_FOUND = {
+    "a triangle from a vector": ("lambda a, b: a.at[jnp.triu_indices(300)].set(b.ravel()[:45150])", "a, b"),
+    "gradient of a triangle from a vector": (
+        "jax.grad(lambda a, b: jnp.sum(a.at[jnp.triu_indices(300)].set(b.ravel()[:45150]) ** 2))", "a, b"
+    ),
+    "a triangle increased": ("lambda a: a.at[jnp.triu_indices(300)].add(1.0)", "a"),
+    "rows set": ("lambda a, i: a.at[i].set(1.0)", "a, i"),
     "grids that are kept": ("lambda i: jax.vmap(lambda i: jnp.zeros(9000).at[i].add(1.0))(i)", "jnp.arange(64)"),
     "vector first": ("lambda a, b, v: a @ (b @ v)", "a, b, v"),
     "square": ("lambda a, b: a @ b @ a.T", "a, b"),
