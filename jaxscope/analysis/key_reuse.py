@@ -191,6 +191,8 @@ def in_python_loops(source: str | None) -> list[Repeated]:
         key, fixed = None, None
         if draws.name(call) not in (None, *NO_DRAW):
             key, fixed = key_of(call), _fixed(call.args[0] if call.args else None, draws)
+        elif draws.name(call) == "split":
+            key = key_of(call)
         elif isinstance(call.func, ast.Name) and len(same := defined.get(call.func.id, [])) == 1:
             fixed = _drawn_with(same[0], draws) if not _SET_UP.search(call.func.id) else None
         key = key or fixed
@@ -205,6 +207,8 @@ def in_python_loops(source: str | None) -> list[Repeated]:
         counters = _counters(loop)
         if not loop_calls.carries(loop):
             continue
+        if draws.name(call) == "split" and not _splits_again(loop, call, counters, draws):
+            continue
         if names_in([ast.parse(key)]) & loop_calls.names_set(inside.repeats):
             key = fixed = _made_again(loop, key, draws)
             if key is None:
@@ -216,6 +220,25 @@ def in_python_loops(source: str | None) -> list[Repeated]:
             name, makes_key = ast.unparse(call.func), draws.name(call) is None
             repeated.append(Repeated(scope, key, name, call.lineno, None, loop.lineno, makes_key))
     return repeated
+
+
+def _splits_again(loop: ast.For | ast.While, split: ast.Call, counters: set[str], draws: Draws) -> bool:
+    """Return whether each iteration of ``loop`` gets the same keys from the call ``split``: no statement of
+    the loop sets the key that is split, and the loop passes the new keys on, not together with one of
+    ``counters``, the variables that count the iterations."""
+    nodes = [n for statement in loop.body for n in ast.walk(statement)]
+    targets = [
+        t for n in nodes if isinstance(n, ast.Assign) and split in ast.walk(n.value) for t in n.targets
+    ]
+    kept, old = names_in(targets, ast.Store), names_in([split])
+    if not kept or old & {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
+        return False
+    uses = [
+        c for c in nodes if isinstance(c, ast.Call) and loop_calls.names_read([*c.args, *c.keywords]) & kept
+    ]
+    return bool(uses) and not any(
+        draws.name(c) == "fold_in" or counters & loop_calls.names_read([*c.args, *c.keywords]) for c in uses
+    )
 
 
 def _fixed(node: ast.expr | None, draws: Draws) -> str | None:

@@ -287,7 +287,7 @@ def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
             "one-key-in-loop",
             calls=Names(calls, LINES),
             where=on_lines(Names(lines, LINES, "lines")),
-            draw="draw" if len(calls) > 1 else "draws",
+            draw=_what_they_do(calls),
             loop=loop,
             key=one.key,
             also=message("and-from-one-key", n=len(pair.lines), key=one.key) if pair is not None else None,
@@ -296,6 +296,8 @@ def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
         if pair is not None:
             n = len(pair.lines)
             fix = message("fix-keys-of-iteration", keys=_numbered("key", n), key=one.key, n=n)
+        elif one.loop is None and one.call.endswith("split"):
+            fix = message("fix-split-again", key=one.key)
         elif one.loop is None:
             given = message("pass-the-number", function=one.call) if one.makes_key else None
             fix = message("fix-new-key-to-draw", key=one.key, given=given)
@@ -311,6 +313,13 @@ def _from_source(run: Run) -> Iterator[tuple[tuple[str, int], Finding]]:
                 subject=(one.function, one.key, one.line),
             ),
         )
+
+
+def _what_they_do(calls: Collection[str]) -> Message:
+    """Return a clause that says what the functions ``calls`` of ``jax.random`` do with one key."""
+    if all(call.endswith("split") for call in calls):
+        return message("makes-the-same-keys")
+    return message("draw-the-same-numbers" if len(calls) > 1 else "draws-the-same-numbers")
 
 
 @cached_until_changed

@@ -136,7 +136,9 @@ def test_a_list_that_is_an_index_is_told_from_an_array(line, found):
 
 
 def test_a_call_of_asarray_gets_a_list_unless_it_shows_another_thing():
-    source = "actions, rewards = zip(*batch)\nx = jnp.asarray(actions), jnp.array([a, b]), jnp.array([[a], [b]])\n"
+    source = (
+        "actions, rewards = zip(*batch)\nx = jnp.asarray(actions), jnp.array([a, b]), jnp.array([[a], [b]])\n"
+    )
     found = [element_reads.list_in_call(source, 2, column) for column in (4, 26, 45, 0)]
     assert found == [("jnp.asarray(actions)", "actions"), ("jnp.array([a, b])", "[a, b]"), None, None]
     assert element_reads.list_in_call("y = jnp.array(image)\n", 1, 4) is None

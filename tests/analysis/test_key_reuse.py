@@ -324,3 +324,19 @@ def test_code_that_may_not_run_is_told_from_code_that_surely_runs():
     every = {"main", "step", "rare", "risky", "recover", "stop", "after"}
     assert called_in(CALLS, {"main"}) == every
     assert called_in(CALLS, {"main"}, surely=True) == {"main", "step", "risky"}
+
+
+@pytest.mark.parametrize(
+    ("body", "same"),
+    [
+        ("    _, sub = jax.random.split(key)\n    x = step(x, sub)\n", True),
+        ("    key, sub = jax.random.split(key)\n    x = step(x, sub)\n", False),
+        ("    _, sub = jax.random.split(key)\n    x = step(x, jax.random.fold_in(sub, i))\n", False),
+        ("    _, sub = jax.random.split(key)\n    x = step(x, sub, i)\n", False),
+        ("    _, sub = jax.random.split(keys[i])\n    x = step(x, sub)\n", False),
+    ],
+)
+def test_a_loop_that_splits_one_key_again_gets_the_same_keys(body, same):
+    source = "import jax\nfor i in range(9):\n" + body
+    found = key_reuse.in_python_loops(source)
+    assert [(one.key, one.call, one.line) for one in found] == [("key", "jax.random.split", 3)] * same

@@ -564,9 +564,11 @@ TEMPLATES = {
         " nothing if the draws are meant to have the same random numbers"
     ),
     "one-key-in-loop": (
-        "{calls} {where} {draw} the same random numbers in each iteration of {loop}, because {key} is the"
-        " same each time{also}"
+        "{calls} {where} {draw} in each iteration of {loop}, because {key} is the same each time{also}"
     ),
+    "draws-the-same-numbers": "draws the same random numbers",
+    "draw-the-same-numbers": "draw the same random numbers",
+    "makes-the-same-keys": "makes the same random keys",
     "and-from-one-key": (
         "; and in one iteration, {n} calls draw from {key}, so that their random numbers are not independent"
     ),
@@ -591,6 +593,10 @@ TEMPLATES = {
     "fix-new-key-to-draw": (
         "draw from a different key in each iteration: jax.random.fold_in({key}, i), where i counts the"
         " iterations{given}. Change nothing if all iterations are meant to have the same random numbers"
+    ),
+    "fix-split-again": (
+        "keep the first of the new keys for the next iteration: {key}, subkey = jax.random.split({key})."
+        " Change nothing if all iterations are meant to have the same random numbers"
     ),
     "pass-the-number": " and is a new argument of {function}",
     "fix-keys-of-iteration": (

@@ -1,0 +1,27 @@
+# Mended: each step keeps a new key
+# applies: fix-split-again
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+data = np.sin(np.arange(5000, dtype="f4") * 0.1)
+rng_key = jax.random.key(0)
+
+
+def get_batch(key, size):
+    starts = jax.random.randint(key, (size,), 0, len(data) - 9)
+    windows = data[np.asarray(starts)[:, None] + np.arange(9)]
+    return windows[:, :8], windows[:, 8]
+
+
+@jax.jit
+def step(w, x, y):
+    return w - 0.1 * jax.grad(lambda w: jnp.mean((x @ w - y) ** 2))(w)
+
+
+w = jnp.zeros(8)
+for i in range(60):
+    rng_key, subkey = jax.random.split(rng_key)
+    x, y = get_batch(subkey, 32)
+    w = step(w, x, y)
+print(w)
