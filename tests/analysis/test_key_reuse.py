@@ -338,5 +338,5 @@ def test_code_that_may_not_run_is_told_from_code_that_surely_runs():
 )
 def test_a_loop_that_splits_one_key_again_gets_the_same_keys(body, same):
     source = "import jax\nfor i in range(9):\n" + body
-    found = key_reuse.in_python_loops(source)
+    found = in_python_loops(source)
     assert [(one.key, one.call, one.line) for one in found] == [("key", "jax.random.split", 3)] * same
