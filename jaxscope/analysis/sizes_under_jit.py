@@ -28,6 +28,24 @@ _SIZED = dict.fromkeys(
     "size",
 ) | {"bincount": "length"}
 # Functions of jax.random that draw from range(n) if they get a number n, or else from an array
+# Functions of JAX that get functions, and the positions of these
+_OF_FUNCTIONS = dict.fromkeys(
+    (
+        "checkpoint",
+        "grad",
+        "hessian",
+        "jacfwd",
+        "jacobian",
+        "jacrev",
+        "jit",
+        "jvp",
+        "linearize",
+        "map",
+        "scan",
+    )
+    + ("remat", "value_and_grad", "vjp", "vmap"),
+    (0,),
+) | {"while_loop": (0, 1), "fori_loop": (2,), "cond": (1, 2)}
 _DRAWING_OF = frozenset({"choice", "permutation"})
 _NUMBER = re.compile(r"n|num|count|length|size|(?:n|num|max)_\w+|\w+_(?:size|count|length)", re.IGNORECASE)
 _BUILTINS = frozenset(dir(builtins))
@@ -105,6 +123,8 @@ def python_parameters(source: str | None, name: str, depth: int = 3) -> tuple[st
         if isinstance(n.func, ast.Name) and n.func.id in parameters:
             static.add(n.func.id)
         called = last_name(n.func)
+        if full_name(n.func, names).startswith("jax.") and called in _OF_FUNCTIONS:
+            static |= _names([n.args[k] for k in _OF_FUNCTIONS[called] if k < len(n.args)])
         if called in _DRAWING_OF:  # of a number, jit must know the value
             values = [*n.args[1:2], *(k.value for k in n.keywords if k.arg in ("a", "x"))]
             static |= {v.id for v in values if isinstance(v, ast.Name) and _NUMBER.fullmatch(v.id)}

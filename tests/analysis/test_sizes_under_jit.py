@@ -144,3 +144,18 @@ def test_a_size_that_is_read_from_an_array_is_found():
     assert sizes_under_jit.size_from_value(SPECTRUM, at + 1) is None
     assert sizes_under_jit.size_from_value(None, at) is None
     assert sizes_under_jit.python_parameters(SPECTRUM, "spectrum") == ()
+
+
+def test_a_parameter_that_jax_differentiates_or_loops_over_is_a_function():
+    source = """\
+import jax
+import jax.numpy as jnp
+
+def linearize(f, s, u):
+    return jax.jacrev(f, argnums=(0, 1))(jnp.array(s), jnp.array(u))
+
+def integrate(body, x, n):
+    return jax.lax.fori_loop(0, 10, body, x)
+"""
+    assert sizes_under_jit.python_parameters(source, "linearize") == ("f",)
+    assert sizes_under_jit.python_parameters(source, "integrate") == ("body",)
