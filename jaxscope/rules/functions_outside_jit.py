@@ -3,6 +3,7 @@ which of them, or of their callers, is to be jitted."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from typing import TypeAlias
 
@@ -26,6 +27,7 @@ FEW_LINES, TOGETHER = 3, 0.25
 WHOLE = 0.05  # the same share for a function that jit can probably trace as a whole
 DIRECT = 5  # at least one of so many compilations of such a function is on its own lines
 LISTED = 5  # lines in the evidence
+MANY_LINES, NAMED = 8, 4  # of more lines, only the costliest are named
 _Part: TypeAlias = tuple[str, str]  # (file, function)
 _Applied: TypeAlias = tuple[Compilation, int]  # (an operation, the line of a function that applied it)
 
@@ -112,11 +114,14 @@ def _of_function(
     """Return the finding about ``applied``: pairs of a compilation outside jit and the line of ``function``
     (in ``file``) that caused it. ``again`` of them are recompiles. ``grows`` is whether many of them are
     recompiles because sizes change."""
-    lines = sorted({line for _, line in applied})
+    spent = Counter[int]()
+    for c, line in applied:
+        spent[line] += round(1e9 * c.seconds)
+    lines = [line for line, _ in spent.most_common()]
     names = tuple(sorted({c.function.seen.name for c, _ in applied}))
     where = message(
         "lines-of-one-function",
-        numbers=line_numbers(lines),
+        numbers=_costliest(lines),
         function=function.replace(".<locals>", ""),
     )
     whole = not grows and _only_computes(run, (file, function), [c for c, _ in applied])
@@ -129,7 +134,10 @@ def _of_function(
         fix = inner_loops.with_inner_loops(run, fix, _loops(run, (file, outer), [c for c, _ in applied]))
     part = {(file, function)}
     parts = Fix(message("fix-jit-parts", pad=None), "jit")
-    fix, as_parts = (jit_obstacles.with_obstacles(run, f, part, part) for f in (fix, parts))
+    moved = {(file, line) for line in lines}
+    as_parts = jit_obstacles.with_obstacles(run, parts, part, part, moved=moved)
+    of_lines = moved if "fix-jit-parts" in slugs_of(fix) else None
+    fix = jit_obstacles.with_obstacles(run, fix, part, part, moved=of_lines)
     if "fix-returns-value" in slugs_of(fix):
         fix = as_parts  # it computes on with a value that it reads, so not as a whole
     return Finding(
@@ -151,6 +159,14 @@ def _of_function(
         at_most=True,
         timed=True,
     )
+
+
+def _costliest(lines: Sequence[int]) -> Names:
+    """Return line numbers for a message: all, or of many the costliest. ``lines``: the costliest first."""
+    if len(lines) <= MANY_LINES:
+        return line_numbers(lines)
+    first = sorted(lines[:NAMED])
+    return Names(tuple(str(n) for n in (*first, *lines[NAMED:])), NAMED)
 
 
 def _loops(run: Run, part: _Part, compiled: Sequence[Compilation]) -> list[Frame]:

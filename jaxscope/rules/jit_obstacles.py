@@ -37,6 +37,7 @@ def with_obstacles(
     indexing: Functions,
     loop: tuple[str, int, int] | None = None,
     line: Frame | None = None,
+    moved: Collection[tuple[str, int]] | None = None,
 ) -> Fix:
     """Return ``fix``, extended by the obstacles found: what has to be changed before jit can trace the code.
     At most READS (3) values that Python reads are named, and one obstacle of each other kind.
@@ -47,6 +48,8 @@ def with_obstacles(
       indexing: functions that may index with a condition, or compute an array whose size depends on values.
       loop: (file, first line, last line) of a loop whose iterations are to be jitted; None: there is none.
       line: a line whose computation is to be jitted; None: there is none.
+      moved: the lines, (file, number), that are to be moved into a jitted function; calls of NumPy on other
+        lines stay outside. None: whole functions are to be jitted.
     """
     if fix.kind != "jit":
         return fix
@@ -78,7 +81,7 @@ def with_obstacles(
         fix = extended(fix, "fix-dynamic-slice", line=at, expression=expression, new=new)
     jitted = [f for f in reading if not _around(run, f, loop)]
     fix = _with_draws_outside(run, fix, jitted, loop)
-    return _with_containers(run, _with_host_calls(run, fix, jitted, loop), jitted)
+    return _with_containers(run, _with_host_calls(run, fix, jitted, loop, moved), jitted)
 
 
 def _with_draws_outside(run: Run, fix: Fix, functions: Functions, loop: tuple[str, int, int] | None) -> Fix:
@@ -99,9 +102,16 @@ def _with_draws_outside(run: Run, fix: Fix, functions: Functions, loop: tuple[st
     return fix
 
 
-def _with_host_calls(run: Run, fix: Fix, functions: Functions, loop: tuple[str, int, int] | None) -> Fix:
+def _with_host_calls(
+    run: Run,
+    fix: Fix,
+    functions: Functions,
+    loop: tuple[str, int, int] | None,
+    moved: Collection[tuple[str, int]] | None,
+) -> Fix:
     """Return ``fix``, extended by the calls of NumPy and SciPy that get arrays on the lines of ``loop``, in
-    ``functions``, or in functions of their files that these call."""
+    ``functions``, or in functions of their files that these call. If ``moved`` is not None, only calls on its
+    lines count."""
     text, calls = sources.of(run), dict[str, tuple[Frame, HostCall]]()
     if loop is not None:
         for call in host_calls.on_lines(text(loop[0]), *loop[1:]):
@@ -111,6 +121,8 @@ def _with_host_calls(run: Run, fix: Fix, functions: Functions, loop: tuple[str, 
         for each in dict.fromkeys((name, *sorted(inside))):
             for call in host_calls.find(text(file), each):
                 calls.setdefault(call.called, (Frame(file, call.line, each), call))
+    if moved is not None:
+        calls = {called: at for called, at in calls.items() if at[0].place in moved}
     if not calls:
         return fix
     of_numpy = [each for each in calls.values() if each[1].instead.startswith("jax.numpy.")]
