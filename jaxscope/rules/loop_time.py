@@ -128,8 +128,11 @@ def _with_its_compilations(
     """Return ``kept``, but merge ``running``, about the time of a loop, with the first of the findings
     ``compiled`` that has the same remedy: jit solves both, or the loop takes at least MORE times as long as
     the compilations."""
+    header = _timed_loop(running)
     for f in compiled:
         fix = fix_of(f)
+        if fix is not None and header is not None and _are_of_the_header(running, f, header):
+            return _of_library_loop(kept, f, running)
         short = MORE * (f.seconds or 0.0) <= (running.seconds or 0.0)
         if fix is None or _creates(f) or (fix.kind != "jit" and not short):
             continue
@@ -164,6 +167,19 @@ def _with_its_compilations(
             at_most=f.at_most,
         )
     return kept
+
+
+def _are_of_the_header(running: Finding, compiled: Finding, header: tuple[str, int]) -> bool:
+    """Return whether the operations of both findings run on the first line of the loop, ``header``: in the
+    library whose object the loop goes through, not in the body."""
+    return lines_of(running) == {header} and compiled.source is not None and compiled.source.place == header
+
+
+def _of_library_loop(kept: list[Finding], compiled: Finding, running: Finding) -> list[Finding]:
+    """Return ``kept`` with both findings about the first line of a loop as one, with the advice of
+    ``compiled``: to jit the body of the loop would not help."""
+    title = message("with-running", finding=compiled.title, seconds=Seconds(running.seconds or 0.0))
+    return merged(kept, compiled, [running], titles=True, title=title)
 
 
 def _line_of_call(running: Finding) -> set[tuple[str, int]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jaxscope.analysis import growing_lists, jit_decorators, line_names, masks
 from jaxscope.analysis.causes import SHAPES
-from jaxscope.analysis.loop_calls import call_at, iterated
+from jaxscope.analysis.loop_calls import call_at, iterated, loop_from
 from jaxscope.analysis.source_lines import loop_around, starred_splits
 from jaxscope.model import arrays, causes, payers, sources
 from jaxscope.model.arrays import Growth
@@ -568,7 +568,10 @@ def _for_library(run: Run, line: _Line) -> Advice:
     if p.library in WRAPPER_ROOTS:
         return Advice()
     if not library_calls.computes(run, p.library):
-        return Advice(None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), line.all_seconds)
+        words = message("fix-numpy-or-jit", library=p.library)
+        if isinstance(loop_from(source, n), ast.For):  # the loop goes through an object of the library
+            words = message("fix-numpy-for-loop", library=p.library)
+        return Advice(None, Fix(words, "numpy"), line.all_seconds)
     return Advice(None, Fix(of_method, "jit"), line.all_seconds) if _can_be_jitted(run, line) else Advice()
 
 

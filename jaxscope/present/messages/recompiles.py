@@ -983,6 +983,10 @@ TEMPLATES = {
         " the start of the program, call jax.config.update('jax_compilation_cache_dir', 'jax_cache') and"
         " jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)"
     ),
+    "fix-numpy-for-loop": (
+        "if {library} only reads the arrays, pass NumPy arrays (np.asarray) where the program creates the"
+        " object that this loop goes through"
+    ),
     "fix-numpy-or-jit": (
         "if {library} only reads the arrays, pass NumPy arrays (np.asarray). If {library} computes with JAX,"
         " and JAX can trace the function that this line calls, jit this function"
