@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ import msgspec
 
 from jaxscope.analysis import jit_decorators, line_names
 from jaxscope.analysis.grouping import grouped
-from jaxscope.analysis.loop_calls import goes_through_layers, goes_through_leaves
+from jaxscope.analysis.loop_calls import goes_through_layers, goes_through_leaves, loop_from
 from jaxscope.analysis.source_lines import callback_around, depends_on_a_condition, loop_around, loops_around
 from jaxscope.analysis.syntax import function_around, imports, syntax
 from jaxscope.model import causes, payers, sources
@@ -706,7 +707,8 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
         state = message("attributes-as-arguments", names=Names(tuple(attributes), LINES))
         loop_line = Frame(iteration.file, iteration.line, "")
         what = message("of-an-iteration", loop=loop_line)
-        if loop_line.place in _calling_more(run):  # there is more in the loop than these lines
+        # There is more in the loop than these lines.
+        if loop_line.place in _calling_more(run) or _calls_others(text, iteration.line, called):
             within = {at.line for p in lines if (found := _in_loop(run, p)) for at in found[:1]}
             what = message(
                 "of-lines-in-each-iteration" if len(within) > 1 else "of-line-in-each-iteration",
@@ -733,6 +735,16 @@ def _jit_the_iteration(run: Run, iteration: Iteration, lines: Sequence[Payer]) -
     lines_of_loop = loop_around(text, iteration.line)
     loop = (iteration.file, *lines_of_loop) if lines_of_loop is not None and function is None else None
     return jit_obstacles.with_obstacles(run, fix, called, called, loop)
+
+
+def _calls_others(text: str | None, line: int, called: Collection[tuple[str, str]]) -> bool:
+    """Return whether the loop that begins on ``line`` calls a function of its file that is not among
+    ``called``, (file, qualified name), such as one that loads the data."""
+    found, loop = syntax(text), loop_from(text, line)
+    defined = {f.name for f in found.functions()}
+    known = {name.rpartition(".")[2] for _, name in called}
+    calls = (n for n in ast.walk(loop) if isinstance(n, ast.Call)) if loop is not None else ()
+    return any(isinstance(c.func, ast.Name) and c.func.id in defined - known for c in calls)
 
 
 def _sizes(lines: Sequence[Payer]) -> int:
