@@ -170,7 +170,8 @@ def _settled(group: Group) -> bool:
 def _chosen(group: Group) -> bool:
     """Return whether the user seems to have chosen the shapes of the argument that made the calls in
     ``group`` recompile. There must be 2 to 6 shapes whose changing axes are powers of two from 8 on, or 2
-    shapes whose changing axes are multiples of 8 from 16 on. Of two shapes, the later must be larger."""
+    shapes whose changing axes are multiples of 8 from 16 on, or of 100. Of two shapes, the later must be
+    larger."""
     shapes = list(dict.fromkeys(_shapes(group) or _sizes_of_axes(group)))
     if not 2 <= len(shapes) <= bucketing.MOST or len({len(shape) for shape in shapes}) > 1:
         return False
@@ -178,7 +179,11 @@ def _chosen(group: Group) -> bool:
     powers = all(n >= SMALLEST and n & (n - 1) == 0 for sizes in changing for n in sizes)
     if len(shapes) > 2:
         return powers
-    chosen = powers or all(n >= 2 * ROUND and n % ROUND == 0 for sizes in changing for n in sizes)
+    all_sizes = [n for sizes in changing for n in sizes]
+    chosen = powers or any(
+        all(n >= least and n % step == 0 for n in all_sizes)
+        for least, step in ((2 * ROUND, ROUND), (100, 100))
+    )
     # A smaller later size may be that of an odd last batch.
     return chosen and all(a < b for a, b in changing)
 

@@ -82,6 +82,8 @@ class Group(msgspec.Struct, frozen=True):
         loop over the layers of a model. Only for changes of shape or dtype.
       of_layers: whether ``of_leaves`` is True because of a loop over the layers of a model.
       source: returns the text of one of the user's files, or None if it is not available.
+      resized: whether the shape of an argument also changed in each of the calls, so that they recompile for
+        that alone.
     """
 
     function: Function
@@ -92,6 +94,7 @@ class Group(msgspec.Struct, frozen=True):
     of_leaves: bool = False
     of_layers: bool = False
     source: Callable[[str], str | None] = sources.text
+    resized: bool = False
 
     @property
     def cause(self) -> Cause:
@@ -141,7 +144,10 @@ def group_of(run: Run, misses: Sequence[Caused]) -> Group:
     leaves = cause.kind in OF_LEAVES and call_places.for_each_leaf(run, last)
     layers = leaves and call_places.for_each_layer(run, last)
     compilations, decisive = [c for c, _ in misses], [cause for _, cause in misses]
-    return Group(last.function, compilations, decisive, back, longer, leaves, layers, sources.of(run))
+    resized = all(any(x.kind in ("shape", "rank") for x in causes.of(run, c)) for c in compilations)
+    return Group(
+        last.function, compilations, decisive, back, longer, leaves, layers, sources.of(run), resized
+    )
 
 
 def container(cause: Cause) -> str | None:

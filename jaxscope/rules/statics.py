@@ -123,6 +123,8 @@ def changing_static_value(group: Group) -> Fix | None:
     path, kind = group.cause.path or UNNAMED, _kind_of(group)
     if kind == FLAG or (kind == WORD and _modes(group)) or (kind == OBJECT and _values(group) <= FEW):
         return None  # the argument selects a mode: each value needs its own program
+    if kind == NUMBER and group.resized:
+        return None  # another problem of another size: the call would recompile for the shapes, too
     if static_for_each_place(group.function, group.cause.path):
         return None  # each place passes its own value, for example a size for training and one for a test
     words, what = _ordinary(group, path), "ordinary_argument"
