@@ -571,10 +571,10 @@ def _steady(sizes: list[Seen], in_steps: bool) -> bool:
     """Return whether a container grew for long enough, and did not slow down by more than half: in the second
     half of the snapshots, it grew at least half as fast as in the first half.
 
-    It grew in its number of arrays, or, if this stayed the same, in bytes. Long enough means at least
-    LEAST_STEPS steps if ``in_steps``; otherwise at least LEAST_STEPS new arrays, or any time if only the
-    bytes grew. ``sizes`` has (position, number of arrays, bytes) for each snapshot of the time in which it
-    grew. A position is a step if ``in_steps``, else a time in seconds."""
+    It grew in its number of arrays, or, if this stayed the same, in bytes. With ``in_steps``, it must have
+    grown for at least LEAST_STEPS steps, without, by at least LEAST_STEPS arrays; there is no minimum if only
+    the bytes grew. ``sizes`` has (position, number of arrays, bytes) for each snapshot of the time in which
+    it grew. A position is a step if ``in_steps``, else a time in seconds."""
     (first, had, _), (last, has, _) = sizes[0], sizes[-1]
     if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:
         return False

@@ -196,7 +196,7 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
             facts: list[Span] = [f"  {count(t.count, 'array')}", (f"  {_most(t)}", "dim")]
         else:
             name = (escape(g.path, 120), "bold") if g.path is not None else name
-            where = f"  {places.frame(g.origin)}" if g.origin else ""
+            where = f"  from {places.frame(g.origin)}" if g.origin else ""
             facts = [f"  {forms(g)}", (f"  {plain(placement(g))}", "dim"), (where, "dim")]
         yield line(name, *facts, right=size(_weight(t)), indent=2, hang=4)
     rest = trees[len(shown) :] if limit else []

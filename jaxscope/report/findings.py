@@ -24,7 +24,11 @@ def section(findings: Sequence[Finding], places: Places, *, everything: bool = F
         return
     shown = findings if everything else findings[:SHOWN]
     yield BLANK
-    lost = "; on the right: the time lost" if any(f.seconds for f in shown) else ""
+    lost = ""
+    if any(f.seconds for f in shown):
+        lost = "; on the right: the time lost"
+        if any(f.seconds and f.at_most for f in shown):
+            lost += "; up to: the advice saves at most this"
     yield line(("Findings", "title"), (f"  (▲ warning, · note{lost})", "dim"))
     for f in shown:
         yield from entry(f, places)

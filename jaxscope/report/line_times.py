@@ -40,9 +40,9 @@ def as_json(run: Run) -> contract.LineTimes | None:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield text about the source lines at which the main thread spent most of its time: before JAX had a
-    backend, then since then, then the source lines that JAX traced for long. Yield nothing if no source line
-    takes much.
+    """Yield text about the source lines at which the main thread spent most of its time, in this order: those
+    before JAX had a backend, those after that, and those that JAX traced for long. Yield nothing if no source
+    line takes much.
 
     Source lines that compile share one row. ``everything`` (``--all``) lists all source lines, each in its
     own row. ``places`` shortens file names.

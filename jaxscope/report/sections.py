@@ -118,7 +118,7 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
         first = not any(entry.again for entry, *_ in found)
         yield BLANK
         yield line(
-            (f"Long {'first ' if first else ''}compilations, for which there is no advice: ", "dim"),
+            (f"Long {'first ' if first else ''}compilations that no finding is about: ", "dim"),
             "; ".join(parts),
             hang=2,
         )

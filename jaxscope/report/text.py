@@ -140,7 +140,7 @@ def _page(
     if users:
         yield from _functions(run, users, places, everything=everything)
     elif run.functions:
-        yield line("None of your functions was compiled as a program of its own.")
+        yield line("None of your own functions is jitted.")
     else:
         yield line("Nothing was compiled in this run.")
         if not run.processes:

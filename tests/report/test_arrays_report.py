@@ -82,7 +82,7 @@ def test_the_fullest_look_is_reported_group_by_group(tmp_path):
     flat = " ".join(shown.split())
     flat = flat.replace(" 8.0 MiB ", " ")  # on all devices: stands at the right edge of the first line
     assert "state.params['w'] float32[512,512] P() on data=8, pinned_host, 8 copies, layout (1, 0)" in flat
-    assert "unnamed 40x float32[8] cpu:0 train.py:30" in flat
+    assert "unnamed 40x float32[8] cpu:0 from train.py:30" in flat
     assert "and 1 more array, 8 B" in flat and "without a variable name: 50 % of the bytes" in flat
     assert "device 3 has 6.0 GiB of 8.0 GiB in use" in flat
 

@@ -37,9 +37,9 @@ Findings  (▲ warning, · note; on the right: the time lost)
   ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
            to i32[32,511]  (step 376, train.py:140)
            → pad batch['ids'] to the larger size, [32,512], in every call, and
-             let no result depend on the padding (for example, pass a mask of
-             the shape of values as an argument, and use jnp.mean(values,
-             where=mask))
+             let no result depend on the padding (for example, jnp.mean(values,
+             where=mask) with an argument mask: False for the padding, in the
+             shape of values)
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
            → convert state.params to the same dtype before every call, with
@@ -58,7 +58,7 @@ Findings  (▲ warning, · note; on the right: the time lost)
            similar earlier one)  (step 380, train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
-Long first compilations, for which there is no advice: eval_step: 9.2 s
+Long first compilations that no finding is about: eval_step: 9.2 s
   (train.py:150); train_step: 8.8 s (train.py:140)
 
 Your functions, slowest first

@@ -17,8 +17,8 @@ from jaxscope.schema.findings import NOTE
 from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
-ODD = "drop the smaller batch, also from averages and counts; or pad {} like the other batches, and let no result depend on the padding (for example, pass a mask of the shape of values as an argument, and use jnp.mean(values, where=mask))"
-FEW = "pad x to the next of a few sizes (such as 64, 128, 256), and let no result depend on the padding (for example, pass a mask of the shape of values as an argument, and use jnp.mean(values, where=mask))"
+ODD = "drop the smaller batch, also from averages and counts; or pad {} like the other batches, and let no result depend on the padding (for example, jnp.mean(values, where=mask) with an argument mask: False for the padding, in the shape of values)"
+FEW = "pad x to the next of a few sizes (such as 64, 128, 256), and let no result depend on the padding (for example, jnp.mean(values, where=mask) with an argument mask: False for the padding, in the shape of values)"
 SAME = "pass the same containers, with the same dict keys and the same lengths, in every call"
 FINAL = "use one array of the final size instead of a collection that grows"
 
@@ -57,11 +57,11 @@ def tree(nodes, *paths):
     ("keys", "fix"),
     [
         ([x(32, 6), x(17, 6)], ODD.format("x to [32,6]")),
-        ([x(10), x(14)], "pad x to the larger size, [14], in every call, and let no result depend on the padding (for example, pass a mask of the shape of values as an argument, and use jnp.mean(values, where=mask))"),
-        ([x(3, 5), x(5, 3)], "pad x to the larger size, [5,5], in every call, and let no result depend on the padding (for example, pass a mask of the shape of values as an argument, and use jnp.mean(values, where=mask))"),
+        ([x(10), x(14)], "pad x to the larger size, [14], in every call, and let no result depend on the padding (for example, jnp.mean(values, where=mask) with an argument mask: False for the padding, in the shape of values)"),
+        ([x(3, 5), x(5, 3)], "pad x to the larger size, [5,5], in every call, and let no result depend on the padding (for example, jnp.mean(values, where=mask) with an argument mask: False for the padding, in the shape of values)"),
         ([x(8), x(6), x(4)], FEW),
         ([batch(16), batch(12)], ODD.format("batch to 16 on axis 1")),
-        ([batch(12), batch(16)], "pad batch to the larger size, 16 on axis 1, in every call, and let no result depend on the padding (for example, pass a mask of the shape of values as an argument, and use jnp.mean(values, where=mask))"),
+        ([batch(12), batch(16)], "pad batch to the larger size, 16 on axis 1, in every call, and let no result depend on the padding (for example, jnp.mean(values, where=mask) with an argument mask: False for the padding, in the shape of values)"),
     ],
 )  # fmt: skip
 def test_only_a_smaller_size_that_came_later_is_an_odd_batch(keys, fix, found):
@@ -90,7 +90,7 @@ def test_a_smaller_size_that_is_compiled_more_often_than_the_larger_is_not_odd(f
 
     fixes = dict(found(again(9, "a"), again(5, "a"), again(5, "b"), again(5, "c")))
     assert [f for title, f in fixes.items() if "x changed from" in title] == [
-        "pad x to the larger size, [9], in every call, and let no result depend on the padding (for example, pass a mask of the shape of values as an argument, and use jnp.mean(values, where=mask))"
+        "pad x to the larger size, [9], in every call, and let no result depend on the padding (for example, jnp.mean(values, where=mask) with an argument mask: False for the padding, in the shape of values)"
     ]
 
 

@@ -778,7 +778,7 @@ def test_recompiles_outside_the_users_functions_are_counted_and_first_compilatio
     print_report(load(run), file=to)
     report = " ".join(to.getvalue().split())
     assert "2.0 s spent recompiling outside your jitted functions (2 of 3 compilations there)" in report
-    assert "Long first compilations, for which there is no advice: step: 8.0 s" in report
+    assert "Long first compilations that no finding is about: step: 8.0 s" in report
     assert "1 compilation of your functions, 3 others (2 recompiles)" in " ".join(summary(run).split())
 
 

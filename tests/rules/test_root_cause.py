@@ -184,7 +184,7 @@ def test_too_many_compilations_come_with_the_advice_about_their_cause(log):
     epoch(log, 40, 16)
     (f,) = budgets.findings(load(log.run), Limits(compilations=3))
     assert words.fix_text(f) == (
-        "drop the smaller batch, also from averages and counts; or pad raw to [64,32] like the other batches, and let no result depend on the padding (for example, pass a mask of the shape of values as an argument, and use jnp.mean(values, where=mask)), or allow more compilations"
+        "drop the smaller batch, also from averages and counts; or pad raw to [64,32] like the other batches, and let no result depend on the padding (for example, jnp.mean(values, where=mask) with an argument mask: False for the padding, in the shape of values), or allow more compilations"
     )
 
 

@@ -245,9 +245,9 @@ def entries(path: str, value: Any, serials: Serials) -> list[Static]:
 
 
 def _items(path: str, value: Any) -> list[tuple[str, Any]]:
-    """Return (path, item) for the items of ``value``, a dict at ``path``, whose keys are integers or strings:
-    ``path['n']``. Return only (``path``, ``value``) if there are none, or if ``value`` is no dict or has more
-    than MAX_BOUND items."""
+    """Split a dict into its items: return (``path['n']``, item) for each key ``n`` that is an integer or a
+    string. If there is no such key, or if ``value`` is no dict or has more than MAX_BOUND items, return only
+    (``path``, ``value``)."""
     if type(value) is not dict or not 0 < len(value) <= MAX_BOUND:
         return [(path, value)]
     return [(f"{path}[{k!r}]", v) for k, v in value.items() if type(k) in (int, str)] or [(path, value)]

@@ -18,12 +18,12 @@ TEMPLATES = {
     "and-elements": ", and all but a few elements of {paths}",
     "fix-return-what-is-read": (
         "do not return an array that is never read; if only some elements of an array are read, return only"
-        " these elements: XLA then does not compute or keep the others. In a scan, leave these arrays out of"
-        " the second result of the body; the value of the last iteration can be part of the carry"
+        " these elements. In a scan, the body must not return what is not read in its second result. If you"
+        " read only the last value, put it into the carry"
     ),
     "dense-solution": (
-        "diffeqsolve in {function} keeps data of max_steps steps, as many as it may take, to interpolate"
-        " between them, because of SaveAt(dense=True): {bytes}"
+        "diffeqsolve in {function} reserves memory for max_steps steps, also if it takes fewer, because of"
+        " SaveAt(dense=True): {bytes}"
     ),
     "fix-save-at-times": (
         "if you know before the call of diffeqsolve at which times you need the solution (the times may be"

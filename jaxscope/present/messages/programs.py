@@ -452,9 +452,8 @@ TEMPLATES = {
         " jax.lax.dynamic_update_slice writes the new key and value into these arrays"
     ),
     "fix-slice-before": (
-        "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1]. Take rows by index"
-        " (jnp.take_along_axis, x[rows]) from the factor, too. XLA does not move a slice in front of"
-        " a product"
+        "slice the factor, not the product: x[:, -1] @ w instead of (x @ w)[:, -1], and x[rows] @ w instead"
+        " of (x @ w)[rows]"
     ),
     "transform-of-real": "computes the complex Fourier transform of real numbers",
     "transform-of-prime-length": "computes Fourier transforms whose length has a large prime factor",
@@ -477,8 +476,8 @@ TEMPLATES = {
     ),
     "triangle-by-scatter": "writes a triangle of a matrix element by element (a scatter)",
     "fix-triangle-by-mask": (
-        "use a mask instead: jnp.where(mask, c, x), with mask = jnp.triu(jnp.ones(x.shape[-2:], bool), k) (or"
-        " jnp.tril; k as in the indices), made once"
+        "write jnp.where(mask, c, x) instead, where c is the value that you set now, and mask ="
+        " jnp.triu(jnp.ones(x.shape[-2:], bool), k), with the k of triu_indices (jnp.tril for tril_indices)"
     ),
     "sum-of-vmapped-arrays": "makes a whole array for each element of a vmap, and then adds these arrays up",
     "fix-one-array-for-all": (

@@ -7,8 +7,8 @@ OUTSIDE = (
     " create this object in the function, from the values that are passed"
 )
 PADDING = (
-    "let no result depend on the padding (for example, pass a mask of the shape of values as an argument, and"
-    " use jnp.mean(values, where=mask))"
+    "let no result depend on the padding (for example, jnp.mean(values, where=mask) with an argument mask:"
+    " False for the padding, in the shape of values)"
 )
 TEMPLATES = {
     # -- titles ------------------------------------------------------------------------------------------
@@ -284,10 +284,10 @@ TEMPLATES = {
         " passes {what} on to this function"
     ),
     "fix-one-optimizer": (
-        "create the optax optimizer ({path}) once, before the loop, and use the same object each time. If its"
-        " learning rate or another hyperparameter has to change, create the optimizer with"
-        " optax.inject_hyperparams(optax.adam)(learning_rate=...) and its state with init. Before each step,"
-        " set {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
+        "create the optax optimizer ({path}) once, before the loop, and use the same object each time. If"
+        " its learning rate or another hyperparameter has to change, create the optimizer with"
+        " optax.inject_hyperparams(optax.adam)(learning_rate=...), and its state as before (with init, or by"
+        " nnx.Optimizer). Before each step, set {state}.hyperparams['learning_rate'] = jnp.float32(rate)"
     ),
     "fix-function-without-self": (
         "move {function} out of the class, and remove its parameter {path}. Pass the values that it reads"
@@ -740,8 +740,8 @@ TEMPLATES = {
         " jnp.asarray(n, x.dtype), or put the computation into a jitted function that gets n as an argument"
     ),
     "fix-where-for-mask": (
-        "compute {whole} here{new}: its size is the same in each call, while the number of elements that"
-        " {mask} selects changes{ranks}"
+        "compute {whole} here{new}: all arrays then have the same size in each call, while the number of"
+        " elements that {mask} selects changes{ranks}"
     ),
     "new-of-shape": ", where new has the shape of {array}",
     "mask-of-rank": ". If {mask} has fewer dimensions than {array}, replace {mask} by {mask}[:, None] there",

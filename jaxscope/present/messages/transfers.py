@@ -109,8 +109,8 @@ TEMPLATES = {
         " all results at once"
     ),
     "elements-read": (
-        "{expression} reads the elements of {name} one at a time ({n} reads); each read runs operations"
-        " of JAX for one number"
+        "{expression} reads the elements of the array {name} one by one ({n} reads); each read runs"
+        " operations of JAX for one number"
     ),
     "elements-of-several-read": (
         "{expressions} read the elements of {names} one at a time ({n} reads); each read runs operations of"

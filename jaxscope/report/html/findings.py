@@ -128,7 +128,7 @@ def without_finding(run: Run, places: Places) -> Html | None:
     ]
     cache = [el("p", f"{words}: ", el("code", code)) for words, code in sections.cache_advice(run)]
     words = (
-        "Long compilations, for which there is no advice. Most are those of first calls, which the first run"
+        "Long compilations that no finding is about. Most are those of first calls, which the first run"
         " of a program cannot avoid. Each took at least a tenth of the compile time."
     )
     return joined([el("p", words), *entries, *cache])

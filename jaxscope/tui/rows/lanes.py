@@ -98,8 +98,8 @@ def _place(when: float, axis: Axis, width: int) -> float:
 
 
 def under(run: Run, lane: Lane, axis: Axis, width: int, at: int) -> list[Compilation]:
-    """Return the compilations for which the character number ``at`` of ``bar(lane, axis, width)`` stands:
-    those that begin there, or if there are none, those that are in progress there."""
+    """Return the compilations that one character of a lane's bar shows (its index in ``bar(lane, axis,
+    width)`` is ``at``): those that begin there, or if there are none, those in progress there."""
     if axis.length <= 0 or width <= 0:
         return []
     begin, last = [], []

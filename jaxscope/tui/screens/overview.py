@@ -79,7 +79,7 @@ class Overview(View):
         self.lanes.show_run(run, feed.places(), found, self._axis())
         if not feed.running:
             self.lanes.empty = "Nothing was compiled. Did the program import jax and call a jitted function?"
-            self.latest.empty = "None of your functions was compiled as a program of its own."
+            self.latest.empty = "None of your own functions is jitted."
         self.lanes.entitle("Compile time", "░ trace  ▒ lower  █ compile  ▁ cache hit")
         shown = [f for f in feed.findings if f.code not in self.scope.hidden]
         self.findings.empty = (
