@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import handwritten_runs
+import msgspec
 import pytest
 from handwritten_runs import CWD, Log
 
@@ -121,6 +122,28 @@ def test_a_look_before_a_compilation_does_not_count(run_of):
     """Parameters lie on the first device until the first step has spread them."""
     first = look(group("batch", 0, MIB), group("params", 1, 80 * MIB), why="miss")
     assert found(run_of(first, look(group("batch", 0, MIB))), "JX509") == []
+
+
+@pytest.mark.parametrize(("first", "findings"), [("look", 0), ("step", 1)])
+def test_a_look_before_the_first_program_on_several_devices_does_not_count(run_of, first, findings):
+    """Parameters are created on the first device, and replicated before the first step."""
+    placed = look(group("batch", 0, MIB), group("params", 1, 32 * MIB))
+
+    def step(log):
+        program(log, None, ran_on="0-3")
+
+    run = run_of(*((placed, step) if first == "look" else (step, placed)))
+    assert len(found(run, "JX509")) == findings
+
+
+@pytest.mark.parametrize(
+    ("shape", "spec"),
+    [((3, 3, 32, 64), "P(None, None, 'data')"), ((8, 3), "P('data')"), ((5,), "P('data')")],
+)
+def test_the_advice_splits_a_dimension_that_the_number_of_devices_divides(run_of, shape, spec):
+    kernel = msgspec.structs.replace(group("kernel", 1, 32 * MIB), shape=shape)
+    [finding] = found(run_of(look(group("batch", 0, MIB), kernel)), "JX509")
+    assert f"NamedSharding(mesh, {spec}))" in words.fix_text(finding)
 
 
 LIMIT = [DeviceMemory(d, 1 * GIB, 2 * GIB, 8 * GIB) for d in range(4)]
