@@ -851,7 +851,10 @@ TEMPLATES = {
     "fix-not-on-host": "{fix}. NumPy and SciPy cannot compute with the arrays of a jitted function: {what}",
     "call-at": "{called} ({line})",
     "instead-of-call": "{instead} instead of {called} ({line})",
-    "with-jax-numpy": "use jax.numpy instead of NumPy for {calls}",
+    "with-jax-numpy": (
+        "use jax.numpy instead of NumPy for {calls} (it computes in float32 unless jax_enable_x64 is set,"
+        " NumPy often in float64)"
+    ),
     "with-jax-scipy": (
         "write {calls} (if jax.scipy does not have it, look in jax.numpy; options may have other names)"
     ),
