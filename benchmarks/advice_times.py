@@ -1,4 +1,4 @@
-"""Measure the times that the pages of JX202, JX209, JX210, JX211, JX305 and JX516 state: the problem and the advice, side by side. Also
+"""Measure the times that the pages of JX202, JX209, JX210, JX211, JX305, JX516 and JX604 state: the problem and the advice, side by side. Also
 the time of ``init`` with and without jit (JX133, benchmarks/README.md).
 
 python benchmarks/advice_times.py     # JX305 needs diffrax, JX133 flax
@@ -239,9 +239,13 @@ def initializations() -> None:
 
     blocks = nn.Sequential([nn.Dense(64), *(Block() for _ in range(6))])
     image = [nn.Conv(16, (3, 3)), nn.relu, lambda x: x.reshape(1, -1), nn.Dense(64), nn.relu, nn.Dense(10)]
+    alike = [nn.Conv(width, (3, 3)) for width in (32, 64, 128) for _ in range(6)]
+    different = [nn.Conv(width, (3, 3)) for width in (32, 64, 96, 128, 160, 192)]
     for name, model, x in (
         ("a small CNN", nn.Sequential(image), jnp.ones((1, 16, 16, 1))),
         ("6 transformer blocks", blocks, jnp.ones((2, 17, 48))),
+        ("6 different convolutions", nn.Sequential(different), jnp.ones((1, 32, 32, 3))),
+        ("18 convolutions of 3 widths", nn.Sequential(alike), jnp.ones((1, 32, 32, 3))),
     ):
         spent = []
         for init in (model.init, jax.jit(model.init)):
@@ -250,6 +254,33 @@ def initializations() -> None:
             jax.block_until_ready(init(jax.random.key(0), x))
             spent.append(time.process_time() - began)
         print(f"JX133  init of {name}: {spent[0]:.1f} s of processor time, with jit {spent[1]:.1f} s")
+
+
+def lists() -> None:
+    """Compare ways to join 32 JAX scalars, which are operations outside jit."""
+    items = [jnp.argmax(jnp.arange(4) * i) for i in range(32)]
+    for name, join in (("asarray", jnp.asarray), ("stack", jnp.stack)):
+        jax.block_until_ready(join(items))
+        start = time.perf_counter()
+        for _ in range(300):
+            jax.block_until_ready(join(items))
+        print(f"JX604  jnp.{name:9} of 32 scalars {1e6 * (time.perf_counter() - start) / 300:6.0f} us")
+
+
+def triangles() -> None:
+    """Compare ways to set the triangle above the diagonal of 64 matrices to one number."""
+    x = jax.random.normal(jax.random.key(0), (64, 128, 128))
+    above = jnp.triu(jnp.ones((128, 128), bool), 1)
+
+    def scatter(x: jax.Array) -> jax.Array:
+        return jax.vmap(lambda m: m.at[jnp.triu_indices(128, 1)].set(-1e9))(x)
+
+    def mask(x: jax.Array) -> jax.Array:
+        return jnp.where(above, -1e9, x)
+
+    print(
+        f"JX211  .at[triu_indices] {milliseconds(scatter, x):8.2f} ms, with a mask {milliseconds(mask, x):.2f} ms"
+    )
 
 
 def stored() -> None:
@@ -305,6 +336,8 @@ if __name__ == "__main__":
     draws()
     loops()
     initializations()
+    lists()
+    triangles()
     stored()
     if importlib.util.find_spec("diffrax") is not None:
         tolerances()

@@ -27,7 +27,7 @@ _COMPREHENSION = re.compile(r"(\.<locals>)?\.?<(listcomp|dictcomp|setcomp|genexp
 _NAMES = {
     COMPILING: "tracing, lowering and compiling",
     WAITING: "waiting for the devices",
-    COPYING: "copying to devices",
+    COPYING: "making arrays, or copying them to devices",
     CHECKING: "checking results for NaN",
     OPERATIONS: "operations outside jit",
     CALLING: "calling a jitted function, or waiting until earlier calls have finished",

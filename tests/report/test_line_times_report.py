@@ -71,7 +71,7 @@ def test_the_lines_before_the_first_use_of_a_device_come_first(tmp_path):
     assert printed(run) == [
         "",
         "Time before the first use of a device, by line (approximate; samples cover 4.0 s)",
-        "copying to devices train.py:7 in Trainer.fit 3.0 s 75 %",
+        "making arrays, or copying them to devices train.py:7 in Trainer.fit 3.0 s 75 %",
     ]
     assert len(printed(run, everything=True)) == 4
     found = line_times.as_json(run)
